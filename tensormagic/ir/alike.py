@@ -9,7 +9,9 @@ _LESS = 0.15  # of the ratio of difflib: a word that is so much less like anothe
 
 
 def alike(word: str, words: Iterable[str], most: int = 3, least: float = 0.6) -> list[str]:
-    """Words like one, the nearest first: none that are much less like it than that, and those of its letters in another order alone.
+    """Words that resemble ``word``, the most similar first; words much less similar than the best match are left out.
+
+    If any has exactly the letters of ``word`` in another order, only such words are returned.
 
     >>> alike("wieght", ["weight", "height", "exit"]), alike("wght", ["weight", "exit", "what"])
     (['weight'], ['weight', 'what'])

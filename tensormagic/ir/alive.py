@@ -13,7 +13,7 @@ _UNKNOWN = object()
 
 
 def once_for_each(find: Callable[[K], T]) -> Callable[[K], T]:
-    """A function of a class, whose result is kept as long as the class is there: caches must not keep the user's classes alive."""
+    """Cache the result of a function of a class for as long as the class lives, without keeping the class alive."""
     found: weakref.WeakKeyDictionary[K, T] = weakref.WeakKeyDictionary()
 
     @wraps(find)
@@ -27,23 +27,24 @@ def once_for_each(find: Callable[[K], T]) -> Callable[[K], T]:
 
 
 class Alive(Generic[T]):
-    """A set of weak references to objects, which several threads may add to and go over.
+    """A set of weak references to objects that several threads may change and iterate over.
 
-    They are told apart by identity; going over them goes over those that were there when that began.
+    Objects are compared by identity; an iteration visits those that were in the set when it began.
 
-    A WeakSet would do but for threads: an object that ends in one of them may leave the set while another goes over it. All references of
-    a dictionary are copied in one step of the interpreter.
+    A ``WeakSet`` is not enough: an object that dies in one thread may leave the set while another thread iterates over
+    it. Here the
+    references are copied first, which the interpreter does in one step.
     """
 
     def __init__(self) -> None:
         self._held: weakref.WeakValueDictionary[int, T] = weakref.WeakValueDictionary()
 
     def add(self, one: T) -> None:
-        """Have ``one``, as long as somebody else has it."""
+        """Add ``one`` for as long as something else keeps it alive."""
         self._held[id(one)] = one
 
     def discard(self, one: T) -> None:
-        """Be without ``one``."""
+        """Remove ``one``, if it is in the set."""
         self._held.pop(id(one), None)
 
     def __contains__(self, one: object) -> bool:

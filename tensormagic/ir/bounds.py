@@ -31,13 +31,13 @@ _DEEP, _FEW = 6, 8
 
 
 def least(size: Size) -> int | None:
-    """A number that ``size`` is never below, where one is known."""
+    """A lower bound of ``size``; None if none is found."""
     found = _estimate(size, _from_symbols, [_STEPS if _depth(size) < _DEEP else _FEW])
     return found if isinstance(found, int) else None
 
 
 def _depth(size: Size) -> int:
-    """How deep divisions and extremes stand in one another."""
+    """How deeply divisions, minima and maxima are nested."""
     return (
         0
         if isinstance(size, int)
@@ -46,7 +46,7 @@ def _depth(size: Size) -> int:
 
 
 def floor_of_nodes(size: Size) -> Size | None:
-    """A size without nodes that ``size`` is never below, as large as what was seen at capture makes it; None for none."""
+    """A lower bound of ``size`` without nodes, the largest for the sizes seen at capture; None if there is none."""
     return size if isinstance(size, int) else _estimate(size, _seen, [_STEPS])
 
 
@@ -55,7 +55,7 @@ def _seen(size: Size) -> Size | None:
 
 
 def _from_symbols(size: Size) -> int | None:
-    """A lower bound of a polynomial over symbols alone: each is its least value and something that is not negative."""
+    """A lower bound of a polynomial over symbols alone, with each symbol written as its least value plus something not negative."""
     if isinstance(size, int):
         return size
     found = atoms(size)
@@ -70,7 +70,7 @@ def _from_symbols(size: Size) -> int | None:
 
 
 def _estimate(size: Size, finish: Callable[[Size], Size | None], budget: list[int]) -> Size | None:
-    """A size that is never above ``size``: bounded atoms go, those first that others do not depend on; then ``finish``."""
+    """A lower bound of ``size``: replace its bounded atoms one by one, the dependent ones first, then call ``finish``."""
     target = _last_bounded(size)
     if target is None:
         return finish(size)
@@ -89,7 +89,7 @@ def _estimate(size: Size, finish: Callable[[Size], Size | None], budget: list[in
 
 
 def _last_bounded(size: Size) -> Atom | None:
-    """Among the atoms that have bounds, the one whose bounds may mention the others."""
+    """Of the atoms with bounds, the one whose bounds may mention the others."""
     found = dict.fromkeys(a for m, _ in terms_of(size) for a, _ in m if not isinstance(a, Symbol))
     bounded = [a for a in found if isinstance(a, Apply) or a.bounds != (None, None)]
     return max(bounded, key=_age, default=None)
@@ -100,7 +100,7 @@ def _age(a: Atom) -> tuple[int, int]:
 
 
 def _cases(size: Size, target: Atom) -> list[tuple[Size, ...]]:
-    """Groups of sizes without ``target``: the least of each group is never above ``size``."""
+    """Groups of sizes without ``target``; the minimum of each group is a lower bound of ``size``."""
     if not isinstance(target, Apply):
         return _one_sided(size, target, *target.bounds)
     left, right = target.left, target.right
@@ -128,7 +128,7 @@ def _replaced(size: Size, target: Atom, value: Size) -> Size:
 
 
 def _split(monomial: Monomial, target: Atom) -> tuple[int, Monomial]:
-    """To which power a product has an atom, and what else it has."""
+    """The power of an atom in a monomial, and the other factors."""
     for k, (a, power) in enumerate(monomial):
         if a == target:
             return power, monomial[:k] + monomial[k + 1 :]
@@ -136,7 +136,10 @@ def _split(monomial: Monomial, target: Atom) -> tuple[int, Monomial]:
 
 
 def _one_sided(size: Size, target: Atom, low: Size | None, high: Size | None) -> list[tuple[Size, ...]]:
-    """``size`` with ``target`` at its low end where it adds, at its high end where it subtracts; nothing where that proves nothing."""
+    """``size`` with ``target`` at its lower bound where it is added and at its upper bound where it is subtracted.
+
+    Empty if that proves nothing.
+    """
     total: dict[Monomial, int] = {}
     for monomial, coefficient in terms_of(size):
         power, rest = _split(monomial, target)
@@ -160,7 +163,7 @@ def _is_negative(a: Atom) -> bool:
 
 
 def _scaled(size: Size, target: Apply, left: Size, right: int) -> list[tuple[Size, ...]]:
-    """A quotient that occurs once, times a multiple of its divisor: ``right * (left // right)`` is at most ``left``."""
+    """Bound a quotient that occurs once, times a multiple of its divisor: ``right * (left // right)`` is at most ``left``."""
     found = [(m, c) for m, c in terms_of(size) if _split(m, target)[0]]
     if len(found) != 1 or found[0][0] != ((target, 1),) or found[0][1] % right:
         return []

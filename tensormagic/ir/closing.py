@@ -28,12 +28,12 @@ from tensormagic.ir.type import Type
 
 @dataclass(frozen=True)
 class Closed:
-    """A graph, what stands behind each parameter, and where each old node went.
+    """A closed graph, what each parameter stands for, and which new node each old node became.
 
     Parameters
     ----------
     before
-        Relations of sizes of which values that were computed before decide whether they hold: no graph checks these.
+        Guards that depend on values computed before the graph runs: no graph checks them.
     """
 
     graph: Graph
@@ -134,7 +134,10 @@ class _Sizes:
 
 
 def _settled(guard: Guard, sizes: _Sizes) -> Guard:
-    """A guard with its sizes replaced; raises where what data seemed to say does not depend on them, and does not fit what was seen."""
+    """A guard with its sizes replaced.
+
+    Raises if a data-dependent equation turns out not to depend on data and contradicts the sizes seen at capture.
+    """
     left, relation, right = guard
     new = sizes.of(left), relation, sizes.of(right)
     if relation == "==" and (nodes_of(left) or nodes_of(right)) and not (nodes_of(new[0]) or nodes_of(new[2])):
@@ -147,7 +150,7 @@ def _settled(guard: Guard, sizes: _Sizes) -> Guard:
 def _cut(
     roots: Sequence[Node], known: Sequence[Node], is_leaf: Callable[[Node], bool]
 ) -> tuple[list[Node], list[Node]]:
-    """The nodes down to the leaves, and these; what gives a size that an array among the leaves has is not among them."""
+    """The nodes down to the leaves, and the leaves; without what computes a size that an array among the leaves already has."""
     first = set(known)
     given: set[Any] | None = None
     while True:
@@ -169,12 +172,12 @@ def _cut(
 
 
 def _is_known(guard: Guard, known: Mapping[Any, Size]) -> bool:
-    """Whether a guard is about what the graph computes; what is not, is the size of a value that was computed before."""
+    """Whether a guard is about nodes of the graph; otherwise it is about the size of a value computed earlier."""
     return all(n in known for n in (*nodes_of(guard[0]), *nodes_of(guard[2])))
 
 
 def _told(guard: Guard, equations: Sequence[Guard], known: Mapping[Any, Size]) -> Guard:
-    """A guard with the sizes of arrays among the leaves for what these were computed from, where that is not in the graph."""
+    """A guard about earlier values, rewritten with the sizes of the arrays among the leaves that have them."""
     left, relation, right = guard
     for size, _, own in () if _is_known(guard, known) else equations:
         if not _is_known((size, "==", size), known):
@@ -183,7 +186,7 @@ def _told(guard: Guard, equations: Sequence[Guard], known: Mapping[Any, Size]) -
 
 
 def _fewer(side: Size, size: Size, own: Size) -> Size:
-    """One side of a guard with ``own`` for ``size``, where it mentions fewer nodes then."""
+    """One side of a guard with ``own`` in place of ``size``, if it then mentions fewer nodes."""
     count = len(nodes_of(side))
     return next((s for s in (side - size + own, side + size - own) if len(nodes_of(s)) < count), side)
 
@@ -201,7 +204,7 @@ def _rebuild(node: Node, mapping: dict[Node, Node], sizes: _Sizes) -> Node:
 
 
 def _open(leaves: Sequence[Node]) -> tuple[dict[Node, Type], list[Guard]]:
-    """Every symbolic axis of every leaf as a symbol of its own, and what that symbol is equal to."""
+    """The types of the leaves with a symbol for each symbolic axis, and the equations that say what these symbols equal."""
     opened: dict[Node, Type] = {}
     equations: list[Guard] = []
     used: set[Symbol] = set()
@@ -221,7 +224,7 @@ def _open(leaves: Sequence[Node]) -> tuple[dict[Node, Type], list[Guard]]:
 
 
 def _unread(relations: Sequence[Guard], equations: Sequence[Guard], types: Iterable[Type]) -> list[Guard]:
-    """That sizes in relations which no leaf has are what they were at capture."""
+    """Equations that fix symbols that no leaf has to their sizes at capture."""
     known = {a for t in types for s in t.shape for a in atoms(s)} | {a for g in equations for a in atoms(g[0])}
     found = dict.fromkeys(a for left, _, right in relations for a in (*atoms(left), *atoms(right)) if a not in known)
     return [(atom(a), "==", a.hint) for a in found if isinstance(a, Symbol) and a.hint is not None]
@@ -230,9 +233,9 @@ def _unread(relations: Sequence[Guard], equations: Sequence[Guard], types: Itera
 def _unify(
     given: Sequence[Guard], relations: Sequence[Guard], types: Sequence[Type]
 ) -> tuple[dict[Any, Size], list[Guard]]:
-    """Solve equations for symbols; name the symbols that are left ``n0``, ``n1``, … in order of appearance.
+    """Solve the equations for symbols; rename the remaining symbols ``n0``, ``n1``, … in order of appearance.
 
-    What is ``given`` holds: a node in it is what an array that is handed in says, and is not computed again.
+    Equations in ``given`` hold: a node in them is the size of an array that is passed in, and is not computed again.
     """
     solved: dict[Any, Size] = {}
     rest: list[Guard] = []
@@ -263,20 +266,20 @@ def _unify(
 
 
 def _without_nodes(left: Size, relation: str, right: Size) -> Guard:
-    """An equation, without what both sides say of data where that is all that they say."""
+    """An equation without its data-dependent terms, if these are the same on both sides."""
     difference = left - right
     says = (nodes_of(left) or nodes_of(right)) and not nodes_of(difference)
     return (difference, relation, 0) if says else (left, relation, right)
 
 
 def _with_seen(size: Size, order: Mapping[Any, int]) -> Size:
-    """A size with the numbers that were seen at capture, for sizes of arrays that the graph does not read."""
+    """A size with the numbers seen at capture in place of symbols of arrays that the graph does not read."""
     seen = {a: a.hint for a in atoms(size) if isinstance(a, Symbol) and a not in order}
     return substitute_size(size, {a: number for a, number in seen.items() if number is not None})
 
 
 def _differ(left: Size, right: Size) -> NoReturn:
-    """Raise what two sizes mean that had to be equal, and differ for all data."""
+    """Raise the error for two sizes that had to be equal and differ for all data."""
     said = f"sizes do not fit: {size_text(left)} and {size_text(right)}"
     if nodes_of(left) or nodes_of(right):
         raise DataShapeError(said, NOT_STRETCHED)
@@ -284,7 +287,7 @@ def _differ(left: Size, right: Size) -> NoReturn:
 
 
 def _remaining(guard: Guard, difference: Size) -> list[Guard]:
-    """What is left to check of ``difference >= 0``: nothing, where that is known; sizes without nodes, where they decide it."""
+    """What is left to check of ``difference >= 0``: nothing if it is known to hold, a bound without nodes if that decides it."""
     if is_at_least(difference, 0):
         return []
     simpler = floor_of_nodes(difference) if nodes_of(difference) else None
@@ -292,7 +295,7 @@ def _remaining(guard: Guard, difference: Size) -> list[Guard]:
 
 
 def _canonical(order: Mapping[Any, int], solved: Mapping[Any, Size], rest: Sequence[Guard]) -> dict[Any, Size]:
-    """What the symbols are called that are left, in order of appearance; those of arrays that the graph does not read are as they were."""
+    """New names of the remaining symbols, in order of appearance; symbols of arrays that the graph does not read become numbers."""
     kept = [a for a in order if a not in solved]
     sizes = [*(substitute_size(s, solved) for left, _, right in rest for s in (left, right)), *solved.values()]
     free = [a for s in sizes for a in atoms(s) if a not in order and isinstance(a, Symbol)]
@@ -304,7 +307,7 @@ def _canonical(order: Mapping[Any, int], solved: Mapping[Any, Size], rest: Seque
 
 
 def _solvable(difference: Size, order: Mapping[Any, int], given: bool) -> tuple[Any, Size] | None:
-    """An atom that ``difference`` can be solved for, and the size for which it is zero: the last symbol, or what is ``given``."""
+    """An atom that ``difference == 0`` can be solved for, and its solution; a node only if the equation is ``given``."""
     if isinstance(difference, int):
         raise GuardError("sizes that were assumed equal are not")
     found: tuple[tuple[int, int], Any, Size] | None = None

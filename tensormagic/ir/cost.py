@@ -25,7 +25,7 @@ _MATRIX = 50  # the weight of a library's function of a matrix, a product of its
 
 
 def weight(node: Node) -> int:
-    """What the op of ``node`` costs, in the time of half an addition; a weak constant more than a strong one."""
+    """The cost of the op of ``node``, in units of half an addition; a weak constant costs more than a strong one."""
     if is_constant(node):
         return 1 if node.type.form == "scalar" else 2
     return node.op.weight or _KINDS.get(node.op.kind, 20)
@@ -33,7 +33,7 @@ def weight(node: Node) -> int:
 
 @dataclass(frozen=True)
 class Cost:
-    """Operations, in the time of half an addition, and bytes that are stored between kernels."""
+    """Operations, in units of half an addition, and bytes stored between kernels."""
 
     operations: int = 0
     stored: int = 0
@@ -45,10 +45,11 @@ class Cost:
         return Cost(self.operations * times, self.stored * times)
 
     def within(self, other: Cost, results: Iterable[Node], *, even: bool = False) -> bool:
-        """Whether this is no more than ``other``, but for what digits of ``results`` may cost where it is not ``even``.
+        """Whether this cost is no more than ``other``, plus what accuracy of ``results`` may cost unless ``even``.
 
-        That is a pass more, or an exponential for each element of a result, which is stored in any case. Bytes are no
-        objection where all together is less than half, a byte being as dear as half an addition.
+        That allowance is one more pass, or an exponential for each element of a result, which is stored in any case. A
+        byte
+        counts as half an addition, and bytes do not matter if the total is less than half.
         """
         roots = list(results)
         if 2 * (self.operations + self.stored) <= other.operations + other.stored:
@@ -84,7 +85,7 @@ def cost(nodes: Iterable[Node]) -> Cost:
 
 
 def cost_of_graph(results: Iterable[Node]) -> Cost:
-    """The cost of all that results need, but for what is computed only where a first look has failed."""
+    """The cost of all that ``results`` need, except for what only a rare second look computes."""
     nodes = topological(list(results))
     rare = second_looks(nodes)
     folds = {n for n in nodes if n.op.kind == "fold" and n.args[0] in rare}
@@ -92,7 +93,7 @@ def cost_of_graph(results: Iterable[Node]) -> Cost:
 
 
 def _cost(node: Node) -> Cost:
-    """The cost of what is no function of elements."""
+    """The cost of a node that is no element-wise function."""
     kind = node.op.kind
     if not node.args or kind == "leaf" or (kind == "move" and len(node.args) == 1) or node.op.hands_on:
         return Cost()  # a check is there before a rule and behind it
@@ -122,7 +123,7 @@ def _operations(node: Node, kind: str) -> int:
 
 
 def _region(node: Node) -> Cost:
-    """A region's bodies, as often as they run where that is known."""
+    """The cost of a region's bodies, times the number of iterations if that is known."""
     bodies = [v for v in node.params.values() if isinstance(v, Graph)]
     iterations = as_size(node.args[0]) if node.op.counted else 1
     times = _UNSEEN if iterations is None else elements_of(iterations)
@@ -130,7 +131,7 @@ def _region(node: Node) -> Cost:
 
 
 def elements_of(size: Any) -> int:
-    """A size as it was seen, or as it is taken for where it was not."""
+    """A size as seen at capture, or a guess."""
     seen: Size | None = hint(size)
     return seen if isinstance(seen, int) else _guessed(size)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 
 def count(holder: list[Any]) -> int:
-    """What is counted for the first object of a list, which is one of those that have it.
+    """The reference count of the first object of a list; the list's own reference is included.
 
-    It is counted in one place: from Python 3.14 on, a local variable that is handed to a call may count once or twice there.
+    This is the only place that counts: since Python 3.14 a local variable passed to a call may count once or twice.
     """
     return getrefcount(holder[0])
 

@@ -25,9 +25,9 @@ from tensormagic.ir.weights import lighter
 
 @dataclass(eq=False, slots=True)
 class Firing:
-    """One use of a rule: what was replaced by what, the user's lines behind it, and ``parts``: whose roundings it absorbed, as given.
+    """One use of a rule: the node, its replacement, the user's lines, and the ``parts`` (original nodes) whose rounding it absorbed.
 
-    ``results`` are those of the graph after it, where it was made at once for the graph as a whole, as loops are.
+    ``results`` are those of the graph afterwards, for a rewrite of the whole graph at once, such as that of loops.
     """
 
     rule: Rule
@@ -45,7 +45,10 @@ class Firing:
 
 @dataclass(frozen=True, eq=False)
 class Withheld:
-    """A rule that matched and was not used, because of ``shared``, and ``why``; ``free`` are the results that do not mind."""
+    """A rule that matched but was not used: ``shared`` is the node that prevented it, ``why`` the reason.
+
+    ``free`` is the set of results that do not mind.
+    """
 
     rule: Rule
     node: Node
@@ -68,12 +71,12 @@ class Log:
 
     @property
     def notable(self) -> list[Firing]:
-        """What was done, less the housekeeping."""
+        """The rules that fired, without housekeeping."""
         return [f for f in self.fired if not f.rule.quiet]
 
     @property
     def assumptions(self) -> list[str]:
-        """The ledger: what was taken for granted, and where."""
+        """What the rules that fired assumed, and where."""
         return list(dict.fromkeys(_assumption(f) for f in self.fired if f.rule.assumptions))
 
 
@@ -119,7 +122,7 @@ _Given = Callable[[Node], tuple[Node, ...]]
 
 @dataclass
 class _Start(Whole):
-    """What a pass starts with, and the results that it may not suit: some rule was not used for the sake of others."""
+    """The state at the start of a pass, and the results it may not suit because a rule was withheld for the sake of others."""
 
     fuel: Mapping[Rule, int]
     given: _Given
@@ -127,7 +130,7 @@ class _Start(Whole):
 
 
 def _first(results: Sequence[Node], table: Table, order: Sequence[Node]) -> _Start:
-    """What the first pass starts with."""
+    """The state at the start of the first pass."""
     return _Start(list(results), order, {r: r.fuel * len(order) for r in table.rules if r.fuel}, lambda node: (node,))
 
 
@@ -139,9 +142,11 @@ def _rewritten(
     apart: bool,
     start: _Start | None = None,
 ) -> tuple[list[Node], Log]:
-    """The same with what rules have made of nodes so far, which does not depend on what reads these.
+    """Rewrite the results, and rewrite those again that did not need a rule to be withheld.
 
-    Results that do not mind what a rule was withheld for are rewritten again from the first pass on that did not suit them.
+    Their rewriting resumes at the first pass that did not suit them. What rules made of a node is reused, as it does
+    not depend on
+    the node's readers.
     """
     apart = apart and len(set(results)) > 1
     nodes, log, starts = _together(results, matches, regions, apart=apart, start=start)
@@ -162,7 +167,7 @@ def _rewritten(
 
 @contextmanager
 def _uncollected() -> Generator[None]:
-    """Without searches for cycles, which nodes and matches have none of: they take a tenth of the time, and more of large graphs."""
+    """Disable the cycle collector: nodes and matches have no cycles, and the search takes a tenth of the time or more."""
     if not gc.isenabled():
         yield
         return
@@ -181,7 +186,7 @@ _MANY = 10_000
 
 
 def _minded(free: Sequence[int], count: int) -> list[list[int]]:
-    """The results for which rules were withheld that only others mind: those of the same rules together."""
+    """Groups of results for which a rule was withheld only because of other results, grouped by these rules."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for k in range(count):
         own = tuple(j for j, bits in enumerate(free) if bits >> k & 1)
@@ -198,7 +203,7 @@ def _together(
     apart: bool,
     start: _Start | None = None,
 ) -> tuple[list[Node], Log, list[_Start]]:
-    """The same with one normal form for each node, whatever result it is in; and what each pass started with."""
+    """Rewrite with one normal form per node for all results; also return the state at the start of each pass."""
     log, inner = Log(), Log()
     nodes = list(results)
     if start is None:
@@ -238,7 +243,7 @@ def _together(
 
 
 def _followed(origins: Mapping[Node, Sequence[Node]], given: _Given) -> _Given:
-    """What nodes have come from, through one pass more."""
+    """Compose the origins of nodes with those of the passes before."""
     return lambda node: tuple(dict.fromkeys(g for n in origins.get(node, (node,)) for g in given(n)))
 
 
@@ -247,7 +252,7 @@ _AGAIN = 3
 
 
 def rewrite_graph(graph: Graph, *tables: Table, apart: bool = True) -> tuple[Graph, Log]:
-    """The same for a closed graph, by one table after another: its parameters stay, and its guards over the rewritten nodes."""
+    """Rewrite a closed graph with one table after another; parameters stay, guards are put over the rewritten nodes."""
     fired: list[Firing] = []
     log, matches = Log(), None
     with _uncollected():
@@ -295,7 +300,7 @@ class _Pass:
         self.uses = Uses(start, self.reach, self.normals, self.becomes, self.origins, matches.at, sure)
 
     def normals_of(self, start: Whole) -> list[Node]:
-        """The normal forms of the results: each node of the order once, what it needs before it."""
+        """The normal forms of the results, computed node by node in topological order."""
         normals, becomes, origins = self.normals, self.becomes, self.origins
         for node in start.order:
             if node in normals:
@@ -356,7 +361,7 @@ class _Pass:
         return normals[root]
 
     def _came(self, node: Node, normal: Node) -> None:
-        """``node`` has become ``normal``: beside itself, where it is its own normal form."""
+        """Record that ``node`` became ``normal``; if ``normal`` is its own normal form, both are its origins."""
         known = self.origins.get(normal)
         if known is not None:
             known.append(node)
@@ -364,7 +369,7 @@ class _Pass:
             self.origins[normal] = [normal, node] if self.normals.get(normal) is normal is not node else [node]
 
     def changes_nothing(self) -> bool:
-        """Whether none of the rules that match, and were not used by the pass before, is used by this one: it need not be made."""
+        """Whether no rule that the pass before withheld fires now, so that this pass can be skipped."""
         normals, none = self.normals, self.matches.none
         for node in self.start.order:
             if node not in none and self._fire(node) is not None:
@@ -373,7 +378,7 @@ class _Pass:
         return True
 
     def _break_circles(self, waiting: Iterable[Node]) -> None:
-        """What came in a node's place reads that node again: it stays there."""
+        """Keep nodes whose replacement reads the node itself."""
         for node in waiting:
             if node in self.becomes:
                 self._stays(node)
@@ -385,9 +390,9 @@ class _Pass:
             self.origins[node].append(node)
 
     def step(self, node: Node) -> Node:
-        """What ``node`` becomes, once its operands are normal: itself, where nothing is left to do.
+        """What ``node`` becomes once its operands are normal; itself if no rule fires.
 
-        For a commutative op, that is the node with the same operands in whatever order came first.
+        For a commutative op, an existing node with the operands in the other order is reused.
         """
         normals = self.normals
         new = node
@@ -428,7 +433,7 @@ class _Pass:
         return None
 
     def as_given(self, node: Node) -> tuple[Node, ...]:
-        """The nodes, as they were before the first pass, of which ``node`` is the normal form."""
+        """The nodes of the graph before the first pass that became ``node``."""
         return tuple(dict.fromkeys(g for n in origins_of(node, self.origins, self.normals) for g in self.given(n)))
 
     def _allowed(self, rule: Rule, node: Node, found: Found, parts: list[Node]) -> bool:
@@ -453,7 +458,7 @@ class _Pass:
         return allowed
 
     def _kept(self, rule: Rule, node: Node, found: Found, parts: list[Node]) -> tuple[Node, str, int] | None:
-        """For a rule that changes how its parts are rounded, one that has to stay as it is, and why; where none has to."""
+        """A part that must stay because something else reads its digits, why, and the results that do not mind; None if none has to."""
         if not parts:
             return None
         results = self.reach.of(node)
@@ -469,7 +474,7 @@ class _Pass:
         return None if operand is None else (operand, "is a rounding error", 0)
 
     def _dearer(self, node: Node, found: Found, *, even: bool) -> tuple[Node, str, int] | None:
-        """Where the replacement costs more than what goes: a part that stays, and why."""
+        """If the replacement costs more than what it removes: a part that stays, and why; None if it is cheap enough."""
         new = cost(made_by(node, found))
         if new.within(cost([node]), [node], even=even):
             return None

@@ -46,7 +46,7 @@ class TensorError(Exception):
 
     @property
     def numpys_class(self) -> type[Exception]:
-        """The class of the error that NumPy raises: the first that is not of this package."""
+        """The error class NumPy would raise: the first base class from outside this package."""
         own = __name__.partition(".")[0]
         return next(c for c in type(self).__mro__ if c.__module__.partition(".")[0] != own and issubclass(c, Exception))
 
@@ -259,7 +259,7 @@ class MemoryShortError(TensorError, MemoryError):
     largest = ""
 
     def place(self, spans: Sequence[Any]) -> None:
-        """Say where the largest array comes from, by the places that the code which has run knows; without any, it stays as it was."""
+        """Name the source lines of the largest array in the message; without ``spans`` the message stays as it was."""
         if not spans or not self.largest:
             return
         told = " or ".join([*dict.fromkeys(map(str, spans))][:_PLACES])

@@ -62,12 +62,12 @@ class Graph:
 
     @lazily
     def checks(self) -> tuple[Guard, ...]:
-        """The guards that mention nodes: checked on the way, as soon as these are computed."""
+        """The guards that mention nodes: checked during the run, as soon as these are computed."""
         return tuple(g for g in self.guards if nodes_of(g[0]) or nodes_of(g[2]))
 
     @lazily
     def is_wide(self) -> bool:
-        """Whether it computes sizes that may need more than 64 bits: then it is left to Python, whose integers have them."""
+        """Whether sizes it computes may need more than 64 bits: it then runs in Python, whose integers are unbounded."""
         sizes = [n["size"] for n in self.nodes if not n.args and "size" in n.params]
         inner = [v for n in self.nodes for _, v in n.param_items if isinstance(v, Graph)]
         return any(map(_may_be_wide, sizes)) or any(g.is_wide for g in inner)
@@ -107,13 +107,13 @@ class Graph:
         return Graph(self.parameters, tuple(results), self.guards, self.names)
 
     def with_nodes(self, nodes: Sequence[Node]) -> Graph:
-        """The same parameters over what has become of the results and, after them, of what is checked."""
+        """The same parameters with new nodes for the results and, after them, for the nodes of guards."""
         count = len(self.results)
         guards = self.guards_over(dict(zip(self.checked, nodes[count:], strict=True)))
         return Graph(self.parameters, tuple(nodes[:count]), guards, self.names)
 
     def guards_over(self, known: Mapping[Node, Node]) -> tuple[Guard, ...]:
-        """The guards over other nodes."""
+        """The guards with their nodes replaced as ``known`` says."""
         sizes = {n: as_size(known[n]) for n in self.checked if n in known}
         return tuple((substitute_size(a, sizes), r, substitute_size(b, sizes)) for a, r, b in self.guards)  # type: ignore[arg-type]
 
@@ -129,12 +129,12 @@ class Graph:
         return Graph(tuple(numbered[p] for p in parameters), tuple(new[: len(results)]), self.guards_over(known))
 
     def bind(self, shapes: Sequence[tuple[int, ...]]) -> dict[Symbol, int]:
-        """The numbers that the symbols are for parameters of these shapes.
+        """The values of the symbols for parameters of these shapes.
 
         Raises
         ------
         GuardError
-            Where the shapes are not of the kind that the graph was specialised for.
+            If the graph was not specialised for shapes of this kind.
         """
         key = tuple(shapes)
         known = self._bound.get(key)
@@ -147,7 +147,7 @@ class Graph:
 
     @lazily
     def _bound(self) -> dict[tuple[tuple[int, ...], ...], dict[Symbol, int]]:
-        """What shapes have been found to say."""
+        """Symbol values by shapes, cached."""
         return {}
 
     def _sizes(self, shapes: Sequence[tuple[int, ...]]) -> dict[Symbol, int]:
@@ -181,7 +181,7 @@ class Graph:
 
 
 def holds(guard: Guard, value_of: Callable[[Any], int]) -> bool:
-    """Whether a guard holds, with ``value_of`` giving the number of each symbol and node."""
+    """Whether a guard holds; ``value_of`` gives the number of each symbol and node."""
     left, relation, right = guard
     a, b = evaluate(left, value_of), evaluate(right, value_of)
     return a == b if relation == "==" else a >= b
@@ -191,10 +191,10 @@ NOT_STRETCHED = "A size that depends on data is not broadcast when it happens to
 
 
 def singles(guard: Guard) -> tuple[Size, ...]:
-    """The sizes that an equation may be about: where one of them is 1, NumPy may stretch it.
+    """The sizes that an equation may be about: NumPy may broadcast one of them that is 1.
 
-    An equation that was solved for a symbol may say one more than the data-dependent size, or so many times that as
-    another axis is long.
+    An equation that was solved for a symbol may contain the data-dependent size plus one, or times the length of
+    another axis.
     """
     sides = (guard[0], guard[2])
     computed = [s for s in sides if nodes_of(s)]
@@ -202,7 +202,7 @@ def singles(guard: Guard) -> tuple[Size, ...]:
 
 
 def check(guard: Guard, value_of: Callable[[Any], int]) -> None:
-    """Raise what NumPy raises for sizes that do not fit, where ``guard`` does not hold."""
+    """Raise NumPy's error for sizes that do not fit, unless ``guard`` holds."""
     if holds(guard, value_of):
         return
     left, relation, right = guard
@@ -215,7 +215,7 @@ def check(guard: Guard, value_of: Callable[[Any], int]) -> None:
 
 
 def checks_after(graph: Graph, nodes: Sequence[Node]) -> dict[Node | None, list[Guard]]:
-    """The checks of a graph whose ``nodes`` run in this order, by the node that is waited for; None where none is."""
+    """The checks of a graph whose ``nodes`` run in this order, by the node they wait for; None for those that wait for none."""
     order = {n: k for k, n in enumerate(nodes)}
     table: dict[Node | None, list[Guard]] = {}
     for guard in graph.checks:
@@ -235,7 +235,7 @@ _LARGE, _DEGREE = 2**31, 3  # a factor, and how many integers of data are multip
 
 @dataclass(frozen=True, eq=False)
 class sizer:  # noqa: N801 (made for each run, called like a function)
-    """The number that a size is in a run.
+    """Evaluates sizes in one run.
 
     Parameters
     ----------
@@ -263,12 +263,12 @@ def bare_symbol(size: Size) -> Symbol | None:
 
 
 def by_bounds(item: tuple[int, Node]) -> tuple[bool, int]:
-    """An order in which leaves come after those that what is known of their values may mention."""
+    """A sort key that puts leaves with known bounds last, since these bounds may mention other leaves."""
     return "within" in item[1].params, item[1].serial
 
 
 def bounds_over(leaf: Node, new: Callable[[Any], Any]) -> tuple[Size | None, Size | None] | None:
-    """What is known of a leaf's value, over what ``new`` gives for symbols and nodes; None where that is nothing."""
+    """The known bounds of a leaf's value, in terms of what ``new`` gives for symbols and nodes; None if there are none."""
     ends: list[Size | None] = []
     for end in leaf.params.get("within") or ():
         found = {} if end is None else {a: new(a) for a in atoms(end)}
@@ -278,14 +278,14 @@ def bounds_over(leaf: Node, new: Callable[[Any], Any]) -> tuple[Size | None, Siz
 
 
 def guards_of(node: Node) -> tuple[Guard, ...]:
-    """What sizes must satisfy for a node to be what it is."""
+    """The conditions on sizes that a node needs."""
     if node.guards is None:
         node.guards = tuple(node.op.guards(node))
     return node.guards
 
 
 def following(graph: Graph, roots: Iterable[Node]) -> set[Node]:
-    """What follows from ``roots``, themselves among it."""
+    """``roots`` and all nodes that depend on them."""
     found = set(roots)
     for node in graph.nodes:
         if any(n in found for n in node.needs):
@@ -303,7 +303,7 @@ def graphs_in(values: Iterable[Any]) -> Iterator[Graph]:
 
 
 def every_node(graph: Graph) -> Iterator[Node]:
-    """Its nodes, and those of graphs within them: in the same order where the graph is read from its text."""
+    """Its nodes, and those of graphs inside them; the order is the same for a graph read from its text."""
     for node in graph.nodes:
         yield node
         for inner in graphs_in(node.params.values()):

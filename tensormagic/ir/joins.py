@@ -19,24 +19,24 @@ _COMPARED = 3
 
 
 class Over(dict[int, frozenset[Node]]):
-    """The products that a root is a factor of, by result: found once."""
+    """For each result, the products that a root is a factor of, cached."""
 
 
 @dataclass(eq=False)
 class Readers:
-    """The readers of each node, what is shown, and in which results nodes are."""
+    """The readers of each node, which nodes are results, and which results each node belongs to."""
 
     users: Mapping[Node, Sequence[Node]]
     shown: Mapping[Node, int]
     of: Callable[[Node], int]
 
     def is_compared(self, node: Node) -> bool:
-        """Whether comparisons alone read ``node``: its digits are nowhere shown."""
+        """Whether only comparisons read ``node``, so that its digits are never shown."""
         return node in self._compared
 
     @cached_property
     def _compared(self) -> set[Node]:
-        """What comparisons alone read, also through arithmetic: looked for from the comparisons down."""
+        """The nodes that only comparisons read, directly or through arithmetic."""
         found: set[Node] = set()
         below = {a for above in self.users.values() for u in above if not reads_digits(u) for a in u.needs}
         for _ in range(_COMPARED):
@@ -52,7 +52,7 @@ class Readers:
         return bool(above) and all(not reads_digits(u) or u in compared for u in above)
 
     def joins(self, user: Node, root: Node, results: int, over: Over) -> int:
-        """The results in which ``user`` is, as a factor, in a product that ``root`` is a factor of."""
+        """The results in which ``user`` is a factor of a product that ``root`` is also a factor of."""
         found = 0
         while results:
             bit = results & -results
@@ -64,7 +64,7 @@ class Readers:
         return found
 
     def _products(self, root: Node, result: int) -> Iterator[Node]:
-        """The products that ``root`` is a factor of in one result, where nothing else reads it."""
+        """The products in one result that ``root`` is a factor of, as long as only products read it."""
         level = [root]
         for _ in range(_FAR):
             readers = [self._reading(node, result) for node in level]
@@ -84,7 +84,7 @@ class Readers:
         return False
 
     def _reading(self, node: Node, result: int) -> set[Node]:
-        """What reads digits of ``node`` in a result; nothing where it is shown itself."""
+        """The nodes that read digits of ``node`` in one result; none if ``node`` is that result."""
         if self.shown.get(node, 0) & result:
             return set()
         return {

@@ -18,7 +18,7 @@ CAPTURED = "Write both sides with NumPy's functions, SciPy's special functions, 
 
 
 class _Symbol(Operation):
-    """The op of what stands in patterns alone."""
+    """The op of nodes that occur in patterns alone."""
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         return args[0].type
@@ -34,13 +34,13 @@ WILD = _Symbol(name="wild")
 
 
 def bare(node: Node) -> Node:
-    """What :func:`tensormagic.ir.roundings.below` gives, below checks too."""
+    """``node`` below changes of shape and form, and below checks."""
     below = node.below
     return node if below is None else below
 
 
 def is_constant(node: Node) -> bool:
-    """Whether ``node`` is a single number that is known, perhaps broadcast."""
+    """Whether ``node`` is a single known number, perhaps broadcast."""
     node = plain(node)
     return holds_bits(node) and not node.type.shape
 
@@ -64,17 +64,17 @@ _Step = Callable[[_Found], bool]  # whether a place and all behind it match
 
 
 def find(pattern: Node, node: Node) -> Match | None:
-    """What each variable of ``pattern`` is in ``node``, and which node each of its ops is.
+    """Match ``pattern`` against ``node``: what each variable is bound to, and the node of each op of the pattern.
 
-    Broadcasts, changes of form and checks are looked through, operands of commutative ops match in either order, constants match by value.
-    None where the pattern does not match.
+    Broadcasts, changes of form and checks are skipped, commutative ops match in either order, constants match by value.
+    None if the pattern does not match.
     """
     return matcher(pattern)(node)
 
 
 @lru_cache(maxsize=4096)
 def matcher(pattern: Node) -> Callable[[Node], Match | None]:
-    """The same for one pattern: a step for each of its places, which tries what is left and then its operands the other way round."""
+    """Compile a pattern into a function as :func:`find`: one step per position, which backtracks over the order of operands."""
     places: list[tuple[Node, int, tuple[int, ...]]] = []
     _lay_out(pattern, places)
     first: dict[str, int] = {}
@@ -107,7 +107,7 @@ def matcher(pattern: Node) -> Callable[[Node], Match | None]:
 
 
 def _lay_out(pattern: Node, places: list[tuple[Node, int, tuple[int, ...]]]) -> int:
-    """The places of a pattern, each with the numbers of its operands: an op before what it is of."""
+    """Number the positions of a pattern, an op before its operands; each entry has the numbers of its operands."""
     k = len(places)
     places.append((pattern, k, ()))
     places[k] = pattern, k, tuple(_lay_out(arg, places) for arg in pattern.args)
@@ -201,12 +201,12 @@ def _same_bits(pattern: Bits, number: Bits) -> bool:
 
 
 def build(template: Node, bound: Mapping[str, Node]) -> Node:
-    """``template`` with its variables replaced by what they are bound to; numbers become weak, so that dtypes stay."""
+    """``template`` with its variables replaced by their bindings; numbers become weak, so that dtypes stay."""
     return builder(template)(bound)
 
 
 def builder(template: Node) -> Callable[[Mapping[str, Node]], Node]:
-    """The same for one template."""
+    """Compile a template into a function as :func:`build`."""
     if template.op is WILD:
         name = template["name"]
         return lambda bound: bound[name]
@@ -227,7 +227,7 @@ def builder(template: Node) -> Callable[[Mapping[str, Node]], Node]:
 
 
 def looked_through(node: Node) -> Iterator[Node]:
-    """The operands of ``node``, and what is below the changes of shape and form and the checks that they are."""
+    """The operands of ``node``, and the nodes below their broadcasts, changes of form and checks."""
     for arg in node.args:
         yield arg
         while arg.op.hands_on:

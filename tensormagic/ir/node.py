@@ -92,7 +92,7 @@ class Node:
         self.needs = tuple(dict.fromkeys((*args, *self.sized_by))) if self.sized_by else args
 
     def __getattr__(self, name: str) -> Any:
-        """What there is not: a node with several results has no type."""
+        """Raise: a node with several results has no ``type``."""
         if name == "type":
             message = f"{self.op.name} has {len(self.types)} results: take one with item()"
             raise TypeError(message)
@@ -100,7 +100,7 @@ class Node:
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """What the op is told beside its operands."""
+        """The parameters of the op, beside its operands."""
         return self._params
 
     @property
@@ -131,12 +131,12 @@ class Node:
 
     @property
     def key(self) -> str:
-        """What orders it among the atoms of a size."""
+        """A sort key among the atoms of a size."""
         return f"%{self.serial}"
 
     @property
     def bounds(self) -> Bounds:
-        """The sizes between which its value lies, where they are known."""
+        """Bounds of its value as sizes, as far as they are known."""
         return self.op.bounds(self)
 
     # NumPy notation for derivatives and rules. ``==`` stays identity, so that nodes can be keys.
@@ -214,7 +214,7 @@ _operators: dict[str, Callable[..., Node]] = {}
 
 
 def install_operators(operators: Mapping[str, Callable[..., Node]]) -> None:
-    """Say what the operators between nodes build: the pointwise ops do so when they are defined."""
+    """Set what the operators between nodes build; the pointwise ops call this when they are defined."""
     _operators.update(operators)
 
 
@@ -225,7 +225,7 @@ _remove: Callable[[Any], None] = _table._remove  # type: ignore[attr-defined]  #
 
 
 class _Ref(weakref.ref[Node]):
-    """A reference that knows its key, as ``weakref.KeyedRef`` is, which is made by two calls of Python's."""
+    """A weak reference with a key: as ``weakref.KeyedRef``, but made without a call of Python code."""
 
     __slots__ = ("key",)
     key: _Key
@@ -270,7 +270,7 @@ def make(op: Operation, args: Iterable[Node] = (), type: Type | None = None, **p
 
 
 def _fresh(key: _Key, inferred: Type | tuple[Type, ...]) -> Node:
-    """A new node, or the one that another thread has made meanwhile."""
+    """A new node, unless another thread has made it meanwhile."""
     fresh = Node(key[0], key[1], key[2], (inferred,) if isinstance(inferred, Type) else inferred)
     with _lock:
         known = _made.get(key)  # as the table's own ``setdefault``, which is slow, does
@@ -309,17 +309,17 @@ class Bits:
 
 
 def is_constant(node: Node) -> bool:
-    """Whether a node holds its value, of whatever shape, as bits."""
+    """Whether a node is an array or number held as bits."""
     return not node.args and "bits" in node.params
 
 
 def hands_on(node: Node) -> bool:
-    """Whether a node is its first operand as it is, perhaps stretched, in another form or checked."""
+    """Whether a node is its first operand unchanged, except that it may be broadcast, in another form, or checked."""
     return node.op.hands_on
 
 
 def moves(node: Node) -> bool:
-    """Whether a node has the elements of its only operand, in other places perhaps, and nothing else."""
+    """Whether a node only moves the elements of its only operand."""
     return node.op.kind == "move" and len(node.args) == 1
 
 
@@ -329,7 +329,7 @@ def is_check(node: Node) -> bool:
 
 
 def as_size(node: Node) -> Size | None:
-    """The size that an integer without axes is; None for any other node."""
+    """An integer node of rank 0 as a size; None for any other node."""
     return _as_size(node, _DEPTH)
 
 
@@ -351,7 +351,7 @@ def _as_size(node: Node, depth: int) -> Size | None:
 
 
 def _combined(node: Node, depth: int) -> Size | None:
-    """A sum, a multiple, a quotient or an extreme of sizes, in 64 bits."""
+    """A sum, multiple, quotient, minimum or maximum of sizes, in 64 bits; None for anything else."""
     combine: Callable[[Size, Size], Size | None] | None = getattr(node.op, "sizes", None)
     if combine is None or node.type.dtype != np.dtype(np.int64):
         return None
@@ -364,7 +364,10 @@ def topological(
     stop: Callable[[Node], bool] | None = None,
     needs: Callable[[Node], Iterable[Node]] = operator.attrgetter("needs"),
 ) -> list[Node]:
-    """All nodes that ``roots`` need, each once and after what it needs, in a fixed order; ``stop`` cuts below a node."""
+    """All nodes that ``roots`` need, each once and after what it needs, in a fixed order.
+
+    Below a node for which ``stop`` holds, nothing is visited.
+    """
     order: list[Node] = []
     seen: set[Node] = set()
     stack: list[Node | None] = [*roots]
@@ -384,7 +387,7 @@ def topological(
 
 
 def rebuild(node: Node, args: Iterable[Node], known: Mapping[Node, Node] | None = None) -> Node:
-    """``node`` with other operands, and with what ``known`` says in its sizes (itself, where both are the same)."""
+    """``node`` with other operands, and with the nodes in its sizes replaced as ``known`` says."""
     args = tuple(args)
     sizes = {n: known[n] for n in node.sized_by if known.get(n, n) is not n} if known and node.sized_by else {}
     if sizes:
@@ -418,14 +421,14 @@ def resized(node: Node, args: Iterable[Node], replacement: Mapping[Atom, Size]) 
 
 
 def replaced(node: Node, known: Mapping[Node, Node]) -> Node:
-    """``node`` over what ``known`` has for its operands and for the nodes in its sizes; for each of them, where not itself."""
+    """``node`` with its operands, and the nodes in its sizes, replaced as ``known`` says; others stay."""
     return rebuild(node, [known.get(a, a) for a in node.args], known)
 
 
 def substitute(
     roots: Iterable[Node], replacement: Mapping[Node, Node], memo: dict[Node, Node] | None = None
 ) -> list[Node]:
-    """``roots`` with nodes replaced; what is below a replaced node is not visited. ``memo`` is told what became of each."""
+    """``roots`` with nodes replaced. Nothing below a replaced node is visited; ``memo`` records what each node became."""
     roots = list(roots)
     memo = {} if memo is None else memo
     memo.update(replacement)
@@ -436,7 +439,7 @@ def substitute(
 
 
 def users(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
-    """For each node that ``nodes`` need, those that do."""
+    """For each node that ``nodes`` need, the nodes that need it."""
     table: dict[Node, list[Node]] = {}
     for node in nodes:
         needs = node.needs

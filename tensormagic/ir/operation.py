@@ -115,22 +115,22 @@ class Operation:
         raise NotImplementedError
 
     def evaluate(self, node: Node, values: Sequence[Any], size: Callable[[Any], int]) -> Any:
-        """The value by NumPy, with ``size`` giving the number that a symbolic size is."""
+        """Compute the value with NumPy; ``size`` gives the number of a symbolic size."""
         raise NotImplementedError
 
     def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
-        """The value as a Python expression over the names of the operands, as quick as NumPy is; None where it is evaluated.
+        """A Python expression for the value, as fast as NumPy, over the names of the operands; None to call :meth:`evaluate`.
 
         ``scope`` (:class:`tensormagic.ops.loop_text.Scope`) knows sizes, and names objects.
         """
         return None
 
     def is_aside(self, node: Node, scope: Any) -> bool:
-        """Whether what reads the value does by itself, from the first operand, what this op would do."""
+        """Whether the readers of the value redo this op from its first operand, so that it need not be computed."""
         return False
 
     def jvp(self, node: Node, tangents: Sequence[Node | None]) -> Node | tuple[Node | None, ...] | None:
-        """The tangent of the result, linear in ``tangents``."""
+        """The tangent of the result, linear in ``tangents``; None if it is zero."""
         message = f"{self.name} has no derivative"
         raise DifferentiationError(message)
 
@@ -140,12 +140,12 @@ class Operation:
         raise DifferentiationError(message)
 
     def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
-        """The node for a stack: ``args`` marked in ``batched`` have a new leading axis of ``size``, and so do the results."""
+        """The node for a batch: operands marked in ``batched`` have a new leading axis of ``size``, and so do the results."""
         message = f"{self.name} has no rule for batches"
         raise NotImplementedError(message)
 
     def split(self, node: Node, axes: Any, rows: Size) -> Any:
-        """Where a batch of ``rows`` is in the result, whose operands have it along ``axes``: see :mod:`tensormagic.ops.rows`."""
+        """Where the axis of a batch of ``rows`` is in the result, given the ``axes`` of the operands: see :mod:`tensormagic.ops.rows`."""
         raise NotImplementedError
 
     def may_raise(self, node: Node) -> bool:
@@ -153,24 +153,24 @@ class Operation:
         return self.raises(node) if callable(self.raises) else self.raises
 
     def apart(self, node: Node) -> Node | tuple[Node, ...] | None:
-        """The same value in ops that have a rule for rows that are split, where this one has none for it; None where there are none."""
+        """The same value in ops that have a rule for splitting rows, if this op has none; None if there is no such form."""
         return self.expand(node)
 
     def guards(self, node: Node) -> list[Guard]:
-        """What sizes must satisfy when the graph runs."""
+        """The conditions on sizes, checked when the graph runs."""
         return []
 
     def effort(self, node: Node) -> Size:
-        """About how many picoseconds one call of NumPy takes on one core, as a formula in sizes; 0 where Python does most of it."""
+        """About how many picoseconds NumPy takes on one core, as a formula in sizes; 0 if most of the time is Python's."""
         total: Size = 0
         for t in (*node.types, *(t for a in node.args for t in a.types)):
             total = total + self.each * t.size
         return total
 
     def bounds(self, node: Node) -> Bounds:
-        """The sizes between which the value of an integer lies, ends included; None for an end that is not known."""
+        """Bounds of the value of an integer as sizes, both inclusive; None for an unknown bound."""
         return None, None
 
     def expand(self, node: Node) -> Node | None:
-        """The same value in simpler ops, for the planner; None for an op that is simple already."""
+        """The same value in simpler ops, for the planner; None if the op is simple already."""
         return None

@@ -18,13 +18,13 @@ DEEP = 6  # containers in containers
 
 
 def _is_users(kind: type, name: str) -> bool:
-    """Whether a special method of a class is code of the user's."""
+    """Whether a special method of a class is the user's code."""
     method: Any = getattr(kind, name, None)
     return isinstance(method, FunctionType) and may_be_users(method.__code__.co_filename)
 
 
 def plain_text(value: Any, depth: int = DEEP) -> str:
-    """``repr`` of a value; ``Name(…)`` in place of what the user's own ``__repr__`` would say, and of what may hold such objects."""
+    """``repr`` of a value, but ``Name(…)`` for objects whose ``__repr__`` is the user's or may call the user's."""
     kind: type = type(value)
     if kind in _CONTAINERS:
         return _CONTAINERS[kind](value, depth - 1) if depth else "…"
@@ -34,12 +34,12 @@ def plain_text(value: Any, depth: int = DEEP) -> str:
 
 
 def key_text(key: Any) -> str:
-    """The text of a key, for a place in a container: no two objects of the user's have the same."""
+    """Text for a key of a container; different for any two objects of the user's."""
     return repr(key) if type(key) in _ATOMS or not holds_users(key) else object.__repr__(key)
 
 
 def holds_users(value: Any, depth: int = DEEP) -> bool:
-    """Whether there is something in a value whose ``__repr__`` is the user's, and which its own text would ask."""
+    """Whether the ``repr`` of a value would call a ``__repr__`` of the user's."""
     kind: type = type(value)
     if _is_users(kind, "__repr__") or not depth:
         return True

@@ -29,9 +29,9 @@ Spelt = Callable[[Node, Sequence[str]], str]
 
 
 def expression(node: Node, name: Callable[[Node], str], room: int = 80, spelt: Spelt = lambda *_: "") -> str:
-    """What a node computes as NumPy text, with what does not fit into ``room`` letters left out as ``…``.
+    """A node as NumPy text; what does not fit into ``room`` characters becomes ``…``.
 
-    ``name`` gives what a leaf is called. What hands on its operand as it is, such as a broadcast, is not shown.
+    ``name`` gives the name of a leaf. Broadcasts and other nodes that pass their operand on are not shown.
     """
     found = "…"
     for depth in range(1, room):
@@ -49,7 +49,7 @@ def _shown(
     strength: int = 0,
     spelt: Spelt = lambda *_: "",
 ) -> str:
-    """The text down to ``depth``; without one all of it, as patterns have it."""
+    """The text down to ``depth``; None, as for patterns, means all of it."""
     while depth is not None and node.op.hands_on:
         node = node.args[0]
     args, sign = node.args, node.op.infix
@@ -80,7 +80,7 @@ def _is_difference(node: Node) -> bool:
 
 
 def replaced(replacement: Any) -> str:
-    """A replacement as text: of a form behind a branch, the form and where it is used."""
+    """The text of a replacement; one that is used behind a condition is shown as the form and its condition."""
     if isinstance(replacement, Node) and len(replacement.args) == 3 and _is_difference(replacement.args[2]):
         near, form, text = replacement.args
         inner = text.args[1]

@@ -92,21 +92,21 @@ class Found:  # not frozen: that takes a microsecond for each that is made
     plain: bool = False
 
     def changes(self, node: Node) -> bool:
-        """Whether this is something else than ``node``."""
+        """Whether the replacement differs from ``node``."""
         return self.node is not node
 
     def gives_back(self) -> bool:
-        """Whether the replacement is one of the variables, stretched or not."""
+        """Whether the replacement is just one of the variables, perhaps broadcast."""
         return plain(self.node) in map(plain, self.bound)
 
     @property
     def inside(self) -> tuple[Node, ...]:
-        """The nodes that a pattern's ops are."""
+        """The nodes matched by the ops of the pattern."""
         return tuple(node for _, node in self.parts)
 
 
 class _Late(Found):
-    """A replacement that is known to fit and is made when it is asked for: most that match are withheld, and nothing is made for these."""
+    """A replacement that is built on demand: most matches are withheld, and need none."""
 
     __slots__ = ("_bound", "_made", "_make")
 
@@ -199,45 +199,45 @@ class Rule:
 
 
 class Constant(Node):
-    """Annotation of a pattern variable that constants alone match."""
+    """Annotation of a pattern variable: matches constants only."""
 
 
 class Positive(Node):
-    """Annotation of a pattern variable that only what is provably not negative (or nan) matches."""
+    """Annotation of a pattern variable: matches only what is provably nonnegative (or nan)."""
 
 
 class Unsigned(Node):
-    """Annotation of a pattern variable that only what provably has no sign, not that of ``-0.0`` either, matches."""
+    """Annotation of a pattern variable: matches only what provably has no sign bit, not even as ``-0.0``."""
 
 
 class Above(Node):
-    """Annotation of a pattern variable that only what was said to be greater than zero matches."""
+    """Annotation of a pattern variable: matches only what is assumed to be greater than zero."""
 
 
 class Finite(Node):
-    """Annotation of a pattern variable that only what was said to be finite matches."""
+    """Annotation of a pattern variable: matches only what is assumed to be finite."""
 
 
 class Regular(Node):
-    """Annotation of a pattern variable that only what was said to be finite and not zero matches."""
+    """Annotation of a pattern variable: matches only what is assumed to be finite and nonzero."""
 
 
 @dataclass(frozen=True)
 class Assuming:
-    """Conditions on values that a rule takes for granted, as text."""
+    """Conditions on values that a rule assumes, as text."""
 
     conditions: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Extending:
-    """Where a rule gives a value and the replaced form has none, or the other way round, as text."""
+    """Where a rule gives a value and the original form gives none, or the other way round, as text."""
 
     where: str
 
 
 def extending(where: str) -> Extending:
-    """What the display says of a rule that gives a number for nan, as mathematics or a standard has it."""
+    """What the display says of a rule that gives a number instead of nan, as mathematics or a standard defines it."""
     return Extending(where)
 
 
@@ -352,7 +352,7 @@ def pattern_rule(
     assumptions: tuple[str, ...],
     fuel: int,
 ) -> Rule:
-    """The rule that puts ``replacement`` in the place of ``pattern``; ``readers`` check variables that they name."""
+    """The rule that replaces ``pattern`` by ``replacement``; ``readers`` check the variables they name."""
     return Rule(
         name=f"{show(pattern)} -> {replaced(replacement)}",
         level=level,
@@ -370,7 +370,7 @@ def pattern_rule(
 
 
 def _may_raise(value: Node) -> bool:
-    """Whether what a rule leaves out is not to be left out: computing it may be an error. Facts that are assumed are checked apart."""
+    """Whether a value must still be computed because it may raise an error; assumed facts are checked separately."""
     return bool(value.args) and any(n.op.may_raise(n) and "facts" not in n.params for n in topological([value]))
 
 
@@ -387,7 +387,7 @@ SAME = "="
 
 
 def _heads(pattern: Node) -> frozenset[str]:
-    """What has to be among the operands of a node that ``pattern`` matches."""
+    """What must be among the operands of a node for ``pattern`` to match."""
     wild = [a["name"] for a in pattern.args if a.op is WILD]
     named = {number(a) if holds_bits(a) else a.op.name for a in pattern.args if a.op is not WILD}
     numbers = {"constant" for a in pattern.args if a.op is WILD and a["only"] == "Constant"}
@@ -395,7 +395,7 @@ def _heads(pattern: Node) -> frozenset[str]:
 
 
 def number(node: Node) -> str:
-    """A constant as text, in which equal numbers of all dtypes look the same."""
+    """A constant as text; equal numbers of different dtypes have the same text."""
     return _text(node["bits"])
 
 
@@ -439,20 +439,20 @@ def _applier(pattern: Node, replacement: Any, readers: Readers, fit: Fit, kinds:
 
 
 def _is_of_one_type(node: Node, given: Sequence[Node]) -> bool:
-    """Whether all variables are floats of the type of the node: a replacement has it, too."""
+    """Whether all variables are floats of the node's type, so that the replacement is, too."""
     own = node.type
     return bool(given) and own.dtype.kind == "f" and all(n.type == own for n in given)
 
 
 def _is_another_function(replacement: Node, pattern: Node) -> bool:
-    """Whether ``replacement`` is another function of elements than ``pattern``, of its type where all variables have that."""
+    """Whether ``replacement`` is an element-wise function other than ``pattern``'s, of the same type if all variables have it."""
     if replacement.op is pattern.op or not replacement.args or replacement.type != pattern.type:
         return False
     return all(not n.args or (n.op.kind == "pointwise" and not n.op.hands_on) for n in topological([replacement]))
 
 
 def _lost(parts: Parts) -> Iterator[Node]:
-    """The checks between the parts of a pattern."""
+    """The checks between the ops of a pattern."""
     for _, part in parts:
         for arg in part.args:
             if hands_on(arg):
@@ -460,7 +460,7 @@ def _lost(parts: Parts) -> Iterator[Node]:
 
 
 def _checked(new: Node, parts: Parts, bound: Iterable[Node]) -> Node:
-    """``new`` with the checks that were looked through and that it does not have: what was an error stays one."""
+    """``new`` with the checks that matching skipped and ``new`` lacks: what was an error stays one."""
     lost = dict.fromkeys(_lost(parts))
     if not lost:
         return new
@@ -478,7 +478,7 @@ def _checked(new: Node, parts: Parts, bound: Iterable[Node]) -> Node:
 
 
 def _checks(node: Node) -> Iterator[Node]:
-    """The checks between ``node`` and what is below its changes of shape and form."""
+    """The checks among the broadcasts and changes of form directly at ``node``."""
     while hands_on(node):
         if is_check(node):
             yield node

@@ -15,7 +15,7 @@ from tensormagic.ir.roundings import below
 
 
 def choice_of(root: Node) -> tuple[Node, bool] | None:
-    """The condition of what a fold takes in, and what it is where that changes nothing."""
+    """For a fold over ``where(condition, …)``: the condition, and its value for which the fold adds nothing; None for others."""
     if root.op.kind != "fold" or not root.args[0].op.picks or len(root.args[0].args) != 3:
         return None
     start: Callable[[np.dtype[Any]], Any] | None = getattr(root.op, "start", None)
@@ -32,7 +32,7 @@ def choice_of(root: Node) -> tuple[Node, bool] | None:
 
 
 def _is_spread(condition: Node, axes: Sequence[int]) -> bool:
-    """Whether a condition is the same along axes."""
+    """Whether a condition is constant along ``axes`` because it is broadcast."""
     if condition.op.kind != "move" or len(condition.args) != 1:
         return False
     ends, of = condition.type.shape, condition.args[0].type.shape
@@ -41,7 +41,7 @@ def _is_spread(condition: Node, axes: Sequence[int]) -> bool:
 
 
 def second_looks(nodes: Sequence[Node]) -> set[Node]:
-    """What nothing needs but folds that may be of nothing: it is rarely computed."""
+    """The nodes that only such folds need: they are rarely computed."""
     chosen: dict[Node, Node] = {}
     for node in nodes:
         choice = choice_of(node)

@@ -45,15 +45,15 @@ class Site:
         return f"{self.cell} line {self.line}"
 
     def with_quiet(self, quiet: tuple[str, ...]) -> Site:
-        """The same with other kinds of errors: for each node of code that ignores some, where ``replace`` takes its time."""
+        """The same site with other ignored kinds of errors; faster than ``dataclasses.replace``."""
         return Site(self.cell, self.run, self.line, self.column, self.end_line, self.end_column, self.role, quiet)
 
     def with_role(self, role: str) -> Site:
-        """The same of a node that is there for something else."""
+        """The same site with another role."""
         return Site(self.cell, self.run, self.line, self.column, self.end_line, self.end_column, role, self.quiet)
 
     def __contains__(self, other: Site) -> bool:
-        """Whether another span is in this one, of the same text."""
+        """Whether another span of the same text lies within this one."""
         inside = (self.line, self.column) <= (other.line, other.column)
         inside = inside and (other.end_line, other.end_column) <= (self.end_line, self.end_column)
         return inside and (self.cell, self.run) == (other.cell, other.run)
@@ -66,12 +66,12 @@ MOST = 32  # sites of a node: what all functions have in common, as their first 
 
 
 def _now(node: Node) -> tuple[Site, ...]:
-    """The sites of ``node`` as they are now, copied in one step: other threads add to them."""
+    """The sites of ``node``, copied in one step since other threads add to them."""
     return tuple(node.sites or ())
 
 
 def record(node: Node, site: Site) -> None:
-    """Say that ``node`` came from ``site``; sites of earlier runs of the same cell go, and the oldest where there are too many."""
+    """Add ``site`` to the sites of ``node``; drop those of earlier runs of the same cell, and the oldest if there are too many."""
     sites: dict[Site, None] | None = node.sites  # the last one was met last
     if sites is None:
         node.sites = {site: None}
@@ -87,9 +87,9 @@ def record(node: Node, site: Site) -> None:
 
 
 def record_new(node: Node, site: Site) -> None:
-    """Say that ``node`` came from ``site``, and with it those of its operands that were built for it.
+    """Add ``site`` to ``node`` and to those operands that were built for it.
 
-    These have no site yet; or, where an equal node was built before, no other sites than that one had.
+    These have no site yet, or only the sites that an equal node had before.
     """
     before = frozenset(node.sites or ())
     record(node, site)
@@ -103,7 +103,7 @@ def record_new(node: Node, site: Site) -> None:
 
 
 def _is_of(part: Node, before: frozenset[Site]) -> bool:
-    """Whether a part has no other sites than those, but for cells that ended in an error."""
+    """Whether a part has only sites in ``before``, apart from those of cells that ended in an error."""
     return before.issuperset(s for s in _now(part) if s.cell not in forgotten)
 
 
@@ -113,11 +113,12 @@ def of(node: Node) -> tuple[Site, ...]:
 
 
 class Lens:
-    """The sites of nodes of a closed graph, as its own open nodes have them.
+    """The sites of the nodes of a closed graph, as the cell's own open nodes have them.
 
-    Cells that close to equal graphs share the graph's nodes and what was rewritten of it, with the sites of them all. A
-    span of one of them is read as the spans of the open nodes that went where it stands. What stands within a loop or a branch
-    alone is no open node of its own: there it is read as it is, without other cells' spans.
+    Cells that close to equal graphs share the graph's nodes and their rewriting, with the sites of them all. A span of
+    another cell is read as the spans of the open nodes that it belongs to. Code inside a loop or a branch has no open
+    node: its spans
+    are read as they are, without other cells' spans.
 
     Parameters
     ----------
@@ -151,16 +152,16 @@ class Lens:
                     self._shared.setdefault(_where(span), set()).add(node)
 
     def of(self, node: Node) -> tuple[Site, ...]:
-        """The sites of a node of the graph, or of one that it was rewritten to, sorted."""
+        """The sites of a node of the graph, or of its rewritten form, sorted."""
         spans = _now(node)
         meant = [span for span in spans if _where(span) in self._own] or spans  # others are those of equal cells
         found = {(self._at(_where(span)), span.role) for span in meant}
         return tuple(sorted({self._as(own, role) for spans, role in found for own in spans.found}, key=_order))
 
     def built_near(self, span: Site) -> tuple[list[Node], int]:
-        """What code has built at this very place, or last before it, and how many lines above it that is.
+        """The nodes built at this place or, if there are none, last before it, and how many lines above that is.
 
-        What stands within a loop is no open node, and neither is what a rule has put in the place of one.
+        Nodes inside a loop, and replacements by rules, are no open nodes and are not found.
         """
         before: dict[tuple[int, int], list[Node]] = {}
         for node, spans in self._spans.items():
@@ -172,7 +173,7 @@ class Lens:
         return ([*here], 0) if here else (before.get(last, []), span.line - last[0])
 
     def within(self, node: Node) -> tuple[Site, ...]:
-        """The same also of a node that stands within a loop or a branch: the spans of the runs that the graph is of, else all."""
+        """As :meth:`of`, also for a node inside a loop or a branch: the spans of this graph's runs, or all if there are none."""
         known = self.of(node)
         if known:
             return known
@@ -181,14 +182,15 @@ class Lens:
 
     @cached_property
     def _runs(self) -> set[tuple[str, int]]:
-        """The cells, and their runs, that open nodes came from."""
+        """The cells and runs that the open nodes came from."""
         return {(span.cell, span.run) for spans in self._spans.values() for span in spans}
 
     def _at(self, where: _Where) -> _Spans:
-        """The spans of open nodes at this very place, with those in other cells; else of the open nodes that went where it stands.
+        """The spans of the open nodes at this place, or else of those that went where it belongs; with the spans in other cells.
 
-        Equal code of two cells shares parts that do not depend on data, as a number that is broadcast: these have the place
-        of the cell that came first. A node that is made of such a part, and went where it stands, has the place that is meant.
+        Equal code in two cells shares parts that do not depend on data, such as a broadcast number: these have the
+        place of the
+        first cell. A node made of such a part has the place that is meant.
         """
         known = self._places.get(where)
         if known is None:
@@ -206,7 +208,7 @@ class Lens:
 
     @staticmethod
     def _meant(spans: list[set[Site]]) -> set[Site]:
-        """Of spans in other cells, for each cell those of all nodes that have any: one of them may stand elsewhere, too.
+        """For each other cell, the spans that all nodes have: a single one may also occur elsewhere.
 
         ``x - x.mean()`` is a part of ``x.std()``, and may have a line of its own.
         """
@@ -234,7 +236,7 @@ class Lens:
 
 
 def _parts(nodes: Iterable[Node], among: set[Node]) -> set[Node]:
-    """Which of some nodes others are made of, with nothing between them that is not one of these."""
+    """The nodes among ``among`` that ``nodes`` are made of, with only such nodes in between."""
     found: set[Node] = set()
     pending = list(nodes)
     while pending:
@@ -246,7 +248,7 @@ def _parts(nodes: Iterable[Node], among: set[Node]) -> set[Node]:
 
 @dataclass(frozen=True, eq=False)
 class _Spans:
-    """Spans that belong to a place: equal to nothing else, so that they are told apart at once."""
+    """The spans of a place; compared by identity, which is fast."""
 
     found: tuple[Site, ...]
 
@@ -257,7 +259,7 @@ _order = operator.attrgetter(*(f.name for f in fields(Site)))  # as sites compar
 
 
 def inherit(new: Node, old: Node, role: str | None = None) -> None:
-    """Give the nodes that were built for ``new`` the sites of ``old``, down to nodes that have sites already."""
+    """Give the nodes built for ``new`` the sites of ``old``, down to nodes that have sites already."""
     if old.sites is None:
         return
     known = _now(old)
@@ -269,14 +271,14 @@ def inherit(new: Node, old: Node, role: str | None = None) -> None:
 
 
 def copy(new: Node, old: Node) -> None:
-    """Say that ``new`` came from where ``old`` came from, too."""
+    """Add the sites of ``old`` to ``new``."""
     if old.sites is not None:
         for site in _now(old):
             record(new, site)
 
 
 def substituted(roots: Iterable[Node], replacement: Mapping[Node, Node]) -> list[Node]:
-    """``roots`` with nodes replaced, as by ``substitute``; what is rebuilt keeps its sites."""
+    """``roots`` with nodes replaced, as by ``substitute``; rebuilt nodes keep their sites."""
     memo: dict[Node, Node] = {}
     new = substitute(roots, replacement, memo)
     follow({old: end for old, end in memo.items() if old not in replacement})
@@ -284,7 +286,7 @@ def substituted(roots: Iterable[Node], replacement: Mapping[Node, Node]) -> list
 
 
 def follow(became: Mapping[Node, Node]) -> None:
-    """Give nodes that took the place of others, and have no sites, the sites of these."""
+    """Give nodes without sites the sites of the nodes they replaced."""
     for old, new in became.items():
         known = old.sites
         if known and new is not old and new.args and new.sites is None:

@@ -13,9 +13,9 @@ from tensormagic.ir.lazily import lazily
 
 @dataclass(frozen=True, eq=False)
 class Symbol:
-    """A size that is known when the graph runs: ``n0``, or the extent of an input's axis; never below ``least``.
+    """A size that is known when the graph runs: ``n0``, or the extent of an input's axis; at least ``least``.
 
-    ``hint`` is the size that was seen at capture: it decides errors early, and is no part of the symbol's identity.
+    ``hint`` is the size that was seen at capture: it finds errors early, and is no part of the symbol's identity.
     """
 
     name: str
@@ -40,14 +40,14 @@ class Symbol:
 
 @dataclass(frozen=True, eq=False)
 class Apply:
-    """A size that is no polynomial: ``floordiv``, ``mod``, ``min`` or ``max`` of two sizes."""
+    """A size that is not a polynomial: ``floordiv``, ``mod``, ``min`` or ``max`` of two sizes."""
 
     function: str
     left: Size
     right: Size
 
     def __eq__(self, other: object) -> bool:
-        """By hash and key, which says all but how small symbols may be: parts that are shared are not gone through again and again."""
+        """Compare hash and key, which say all but the least values of symbols: shared parts are not traversed again."""
         return self is other or (isinstance(other, Apply) and self._hash == other._hash and self.key == other.key)
 
     def __hash__(self) -> int:
@@ -72,13 +72,13 @@ class Apply:
 
     @lazily
     def depth(self) -> int:
-        """How many such sizes stand in one another."""
+        """How deeply such sizes are nested."""
         sides = [s for s in (self.left, self.right) if isinstance(s, Dim)]
         return 1 + max((a.depth for s in sides for m, _ in s.terms for a, _ in m if isinstance(a, Apply)), default=0)
 
     @lazily
     def age(self) -> tuple[int, int]:
-        """How young its nodes are, and how deep it is: what is in it comes before it."""
+        """A sort key by the newest node and the depth: what is inside comes first."""
         return max((n.serial for n in self.nodes), default=-1), self.depth
 
     @lazily
@@ -88,7 +88,7 @@ class Apply:
 
     @lazily
     def key(self) -> str:
-        """What orders it among others."""
+        """A sort key."""
         return _digest(f"{self.function}({_key(self.left)}, {_key(self.right)})")
 
 
@@ -104,7 +104,7 @@ _APPLY: dict[str, Callable[[int, int], int]] = {
 
 
 class Dim:
-    """An integer polynomial over atoms, in normal form: ``terms``; never constant (a constant size is an ``int``), never changed."""
+    """An integer polynomial over atoms in normal form (``terms``); immutable, never constant (a constant size is an ``int``)."""
 
     def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
         self.terms = terms
@@ -130,7 +130,7 @@ class Dim:
 
     @lazily
     def key(self) -> str:
-        """What orders it among others, within a process."""
+        """A sort key, within one process."""
         return _digest("+".join(_monomial_text(m, c, _key) for m, c in self.terms))
 
     @lazily
@@ -173,7 +173,7 @@ class Dim:
         return Dim((*more, ((), number + other)) if number + other else tuple(more))
 
     def _with(self, other: tuple[tuple[Monomial, int], ...], factor: int) -> Size:
-        """The sum with a multiple of other terms."""
+        """The sum with ``factor`` times the terms ``other``."""
         terms, fresh = dict(self.terms), False
         for monomial, coefficient in other:
             there = terms.get(monomial)
@@ -220,12 +220,12 @@ _least: WeakKeyDictionary[Dim, int | None] = WeakKeyDictionary()  # of sizes tha
 
 
 def symbol(name: str, hint: int | None = None, least: int = 2) -> Dim:
-    """The size that is the symbol ``name``."""
+    """The size that is the single symbol ``name``."""
     return atom(Symbol(name, hint, least))
 
 
 def hint(size: Size) -> int | None:
-    """The number that ``size`` was at capture, where that is known."""
+    """The value of ``size`` at capture; None if unknown."""
     return size if isinstance(size, int) else size.seen
 
 
@@ -237,15 +237,15 @@ def _hint_of(a: Atom) -> int:
 
 
 def size_text(size: Size) -> str:
-    """A size for people: the number that was seen, or the expression without what is deep inside of it."""
+    """A size for people: the number seen at capture, or the expression with deep parts left out."""
     number = hint(size)
     return text(size, lambda a: str(a).partition("#")[0], 2) if number is None else str(number)
 
 
 def text(size: Size, name: Callable[[Atom], str], levels: int = -1) -> str:
-    """A size as an expression, with ``name`` giving that of each symbol and node; in an order that follows from the names.
+    """A size as an expression, in an order that follows from the names; ``name`` gives the name of each symbol and node.
 
-    ``levels`` says how deep it is written out; -1 for all of it.
+    Nested parts are written out to a depth of ``levels``; -1 for all.
     """
     if isinstance(size, int):
         return str(size)
@@ -274,7 +274,7 @@ def atom(a: Atom) -> Dim:
 
 
 def bare_atom(size: Size) -> Atom | None:
-    """The atom that ``size`` is, where it is just one."""
+    """The atom that ``size`` consists of; None if it is anything more."""
     if isinstance(size, Dim) and len(size.terms) == 1:
         monomial, coefficient = size.terms[0]
         if coefficient == 1 and len(monomial) == 1 and monomial[0][1] == 1:
@@ -283,7 +283,7 @@ def bare_atom(size: Size) -> Atom | None:
 
 
 def apply(function: str, left: Size, right: Size) -> Size:
-    """``floordiv``, ``mod``, ``min`` or ``max`` of two sizes, decided where it can be."""
+    """``floordiv``, ``mod``, ``min`` or ``max`` of two sizes, simplified if possible."""
     if isinstance(left, int) and isinstance(right, int):
         return _APPLY[function](left, right)
     if function in {"min", "max"}:
@@ -301,7 +301,7 @@ _undecided: WeakValueDictionary[Any, Dim] = WeakValueDictionary()
 
 
 def _extreme(function: str, left: Size, right: Size) -> Size:
-    """``min`` and ``max``, decided where the sign of the difference is known."""
+    """``min`` or ``max``, decided if the sign of the difference is known."""
     seen = tuple([a.hint for a in (*atoms(left), *atoms(right)) if isinstance(a, Symbol)])  # not told apart by symbols
     key = function, left, right, seen
     known = _undecided.get(key)
@@ -318,7 +318,7 @@ def _extreme(function: str, left: Size, right: Size) -> Size:
 
 
 def _divide_constant(function: str, left: Dim, right: int) -> Size:
-    """``floordiv`` and ``mod`` by a constant split off the terms that it divides."""
+    """``floordiv`` or ``mod`` by a constant, with the divisible terms taken out."""
     whole = {m: c // right for m, c in left.terms if c % right == 0}
     rest = normal({m: c for m, c in left.terms if c % right != 0})
     inner = bare_atom(without_number(rest))
@@ -331,7 +331,7 @@ def _divide_constant(function: str, left: Dim, right: int) -> Size:
 
 
 def divide_exactly(total: Size, divisor: Size) -> Size | None:
-    """``total / divisor`` where that is a polynomial and ``divisor`` a single term; None elsewhere."""
+    """``total / divisor`` if ``divisor`` is a single term and the quotient a polynomial; else None."""
     if isinstance(divisor, Dim) and len(divisor.terms) != 1:
         return 1 if total == divisor else None
     ((monomial, coefficient),) = terms_of(divisor)
@@ -347,7 +347,7 @@ def divide_exactly(total: Size, divisor: Size) -> Size | None:
 
 
 def evaluate(size: Size, value_of: Callable[[Atom], int]) -> int:
-    """The number that ``size`` is, with ``value_of`` giving that of each symbol and node."""
+    """The value of ``size``; ``value_of`` gives the number of each symbol and node."""
     if isinstance(size, int):
         return size
     total = 0
@@ -391,20 +391,20 @@ def terms_of(size: Size) -> tuple[tuple[Monomial, int], ...]:
 
 
 def normal(terms: dict[Monomial, int]) -> Size:
-    """The size that is the sum of monomials times their coefficients."""
+    """The size with these monomials and coefficients."""
     kept = {m: c for m, c in terms.items() if c} if 0 in terms.values() else terms
     return _of(dict(sorted(kept.items(), key=_rank)) if len(kept) > 1 else kept)
 
 
 def _of(terms: dict[Monomial, int]) -> Size:
-    """The size of terms that are in order."""
+    """The size with these terms, which are sorted."""
     if len(terms) < 2 and (not terms or () in terms):
         return terms.get((), 0)
     return Dim(tuple(terms.items()))
 
 
 def _rank(term: tuple[Monomial, int]) -> tuple[int, str]:
-    """What orders terms: long ones come first, numbers last."""
+    """A sort key of terms: those with many factors first, the constant last."""
     monomial = term[0]
     if len(monomial) == 1:
         ((a, power),) = monomial
@@ -429,7 +429,7 @@ def _monomial_text(monomial: Monomial, coefficient: int, name: Callable[[Atom], 
 
 
 def _digest(key: str) -> str:
-    """A key, or what stands for a long one: parts that are shared would make it grow without end."""
+    """A key, or its hash if it is long: shared parts would make it grow without bound."""
     return key if len(key) < _LONGEST_KEY else hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
 
 
@@ -437,7 +437,7 @@ _LONGEST_KEY = 200
 
 
 def _key(a: Any) -> str:
-    """What orders atoms: symbols by name, nodes by age."""
+    """A sort key of atoms: symbols by name, nodes by age."""
     return a.name if isinstance(a, Symbol) else str(a) if isinstance(a, int) else a.key
 
 
@@ -445,12 +445,12 @@ def _key(a: Any) -> str:
 
 
 def lower_bound(size: Size) -> int | None:
-    """A number that ``size`` is never below, where one is known."""
+    """A known lower bound of ``size``, or None."""
     return size if isinstance(size, int) else size.least
 
 
 def is_at_least(size: Size, number: int) -> bool:
-    """Whether ``size`` is known not to be below ``number``."""
+    """Whether ``size`` is known to be at least ``number``."""
     bound = lower_bound(size)
     return bound is not None and bound >= number
 
@@ -464,16 +464,16 @@ def number_in(size: Size) -> int:
 
 
 def without_number(size: Size) -> Size:
-    """``size`` but for its constant term."""
+    """``size`` without its constant term."""
     return size - number_in(size)
 
 
 def without_more(size: Size) -> Size:
-    """``size`` but for what it is more than that: its constant term, where that is above 0."""
+    """``size`` without its constant term, if that is positive."""
     return size if isinstance(size, int) else size - max(number_in(size), 0)
 
 
 def factors(size: Size) -> list[Size]:
-    """What ``size`` is a product of, but for symbols and numbers; nothing for a sum."""
+    """The factors of a single term, without symbols and numbers; empty for a sum."""
     terms = terms_of(size)
     return [atom(a) for a, _ in terms[0][0] if not isinstance(a, Symbol)] if len(terms) == 1 else []

@@ -32,7 +32,7 @@ def is_stored(dtype: np.dtype[Any]) -> bool:
 
 
 def is_narrow(kind: type) -> bool:
-    """Whether a class is that of numbers of this dtype."""
+    """Whether a class is bfloat16's scalar class."""
     return issubclass(kind, np.generic) and kind.__name__ == NAME and kind.__module__ == PACKAGE
 
 
@@ -54,6 +54,6 @@ def dtype_of(text: Any) -> np.dtype[Any]:
 
 
 def check(op: Operation, args: Sequence[Node]) -> None:
-    """Refuse bfloat16 for what computes."""
+    """Raise for an op that would compute with bfloat16."""
     if not (op.any_dtype or op.hands_on or op.takes) and any(is_stored(t.dtype) for a in args for t in a.types):
         raise DTypeError(f"{op.plainly or op.name} is not computed of {NAME}", HINT)

@@ -14,7 +14,7 @@ def substitute(size: Size, replacement: Mapping[Atom, Size]) -> Size:
 
 
 def _substitute(size: Size, replacement: Mapping[Atom, Size], done: dict[Apply, Size]) -> Size:
-    """The same, with what has been ``done``: one part of a size may stand at many places of it."""
+    """The same, with the results so far in ``done``, since one part may occur several times."""
     if isinstance(size, int):
         return size
     alone = bare_atom(size)
@@ -38,7 +38,7 @@ def _substitute(size: Size, replacement: Mapping[Atom, Size], done: dict[Apply, 
 
 
 def _replacing(a: Atom, replacement: Mapping[Atom, Size], done: dict[Apply, Size]) -> Size | None:
-    """What an atom becomes; None where it stays."""
+    """The replacement of an atom; None if it stays."""
     if not isinstance(a, Apply):
         return replacement.get(a)
     if a not in done:
@@ -49,7 +49,7 @@ def _replacing(a: Atom, replacement: Mapping[Atom, Size], done: dict[Apply, Size
 
 
 def substitute_in(value: Any, replacement: Mapping[Atom, Size]) -> Any:
-    """A parameter of a node with symbols and nodes replaced in the sizes that it holds."""
+    """A parameter of a node with symbols and nodes replaced in its sizes."""
     if isinstance(value, Dim):
         return substitute(value, replacement)
     return tuple(substitute_in(v, replacement) for v in value) if type(value) is tuple else value

@@ -15,7 +15,7 @@ _marks: dict[str, int] = {}
 
 
 def _marked(names: Iterable[str]) -> int:
-    """The bits of these: for tables, which are made before any node is looked at with them."""
+    """The bits of op names for tables, which exist before any node is looked at."""
     found = 0
     for name in names:
         found |= _marks.setdefault(name, 1 << len(_marks))
@@ -23,9 +23,9 @@ def _marked(names: Iterable[str]) -> int:
 
 
 def heads(node: Node) -> int:
-    """The bits of the ops that operands are, also below moves and checks, and of the numbers that they are.
+    """The bits of the ops of the operands, also below moves and checks, and of the numbers among them.
 
-    That of ``SAME`` is among them where two operands are the same. Kept with the node, as far as names were known.
+    Includes the bit of ``SAME`` if two operands are the same. Cached on the node until more names are known.
     """
     known = node.heads
     if known is not None and known[0] == len(_marks):
@@ -55,7 +55,7 @@ def _heads(node: Node) -> int:
 
 
 class Table:
-    """Rules, found by the op of the node that they look at, and by what has to be below it.
+    """Rules, indexed by the op of the node they look at and by what must be below it.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Table:
             _marked(head for _, head in rule.second)
 
     def at(self, node: Node) -> tuple[Rule, ...]:
-        """The rules that may match ``node``, as far as its operands and theirs tell."""
+        """The rules that may match ``node``, judged by its operands and their operands."""
         name = node.op.name
         index = self._by_op.get(name)
         if index is None:
@@ -80,12 +80,12 @@ class Table:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """What the rules are called."""
+        """The names of the rules."""
         return tuple(r.name for r in self.rules)
 
 
 def _of_levels(rule: Rule) -> list[tuple[bool, int]]:
-    """The looks that a rule asks for: at bits all of which have to be there, and at such of which one has to."""
+    """The tests that a rule needs below a node: pairs of bits and whether all of them, or only one, must be set."""
     return [(True, rule.deep)] * bool(rule.deep) + [(False, rule.within)] * bool(rule.within)
 
 
@@ -94,7 +94,7 @@ _Kept = tuple[tuple[Rule, ...], "tuple[Rule, ...] | None"]
 
 
 class _Index:
-    """The rules of one op, by what they ask for below a node: as bits, and what was found for these is kept."""
+    """The rules of one op, selected by bits of what is below a node; the selection for each set of bits is cached."""
 
     def __init__(self, rules: list[Rule]) -> None:
         pairs = {pair: 1 << k for k, pair in enumerate(sorted({p for rule in rules for p in rule.second}))}
@@ -108,7 +108,7 @@ class _Index:
         self._known: dict[tuple[int, int, int], _Kept] = {}
 
     def under(self, node: Node) -> tuple[Rule, ...]:
-        """Those that ask for nothing that is not there."""
+        """The rules whose requirements ``node`` meets."""
         there = heads(node) & self._asked if node.args else 0
         pairs = self._pairs(node) if self._second else 0
         levels = self._missing(node) if self._levels else 0
@@ -128,7 +128,7 @@ class _Index:
         return found if rest is None or not adds(node, _NEAR) else rest
 
     def _missing(self, node: Node) -> int:
-        """Which of the looks below a node that rules ask for it does not pass: a bit each, since most nodes differ in what is below."""
+        """One bit for each test below a node that it fails: few combinations occur, while most nodes differ in what is below."""
         there = node.within
         if there is None:
             there = within(node)
@@ -139,7 +139,7 @@ class _Index:
         return found
 
     def _pairs(self, node: Node) -> int:
-        """Which ops operands are, each with what is among its own operands: those pairs that rules ask for."""
+        """One bit for each required pair of an operand's op and an op among that operand's own operands."""
         found = 0
         for arg in node.args:
             inner = arg if arg.below is None else arg.below
@@ -159,14 +159,15 @@ _KEPT = 4096
 
 
 class Matches:
-    """What rules make of nodes: each rule looks at a node once, however often that is asked for.
+    """What rules make of nodes; each rule looks at a node only once.
 
     Parameters
     ----------
     table
         The rules.
     before
-        What other rules made of the same graph: those of them that are among ``table`` do not look again where none matched.
+        The matches of other rules on the same graph: rules that are in both tables do not look again at nodes where
+        none matched.
     """
 
     def __init__(self, table: Table, before: Matches | None = None) -> None:
@@ -178,7 +179,7 @@ class Matches:
         self.none: set[Node] = set()
 
     def at(self, node: Node) -> Iterator[tuple[Rule, Found]]:
-        """The rules that match ``node``, in order, and what they put in its place."""
+        """The rules that match ``node``, in order, each with its replacement."""
         if node in self.none:
             return
         if node not in self._found:
@@ -203,7 +204,7 @@ class Matches:
 
 
 def _search(node: Node, rules: Iterable[Rule]) -> Iterator[tuple[Rule, Found]]:
-    """No method: who waits for more would be kept by what it keeps."""
+    """The matches, found one by one. Not a method: a waiting generator would keep its own owner alive."""
     for rule in rules:
         found = rule.apply(node)
         if found is not None and found.changes(node):

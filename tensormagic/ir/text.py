@@ -31,7 +31,7 @@ def show(graph: Graph) -> str:
 
 
 def about(graph: Graph) -> str:
-    """What the parameters are called, and what the sizes are, as a comment above the text; nothing where no name is known."""
+    """The names of parameters and sizes as a comment above the text; empty if no names are known."""
     if len(graph.names) != len(graph.parameters) or not all(map(str.isidentifier, graph.names)):
         return ""
     called = [f"%{k} is {name}" for k, name in enumerate(graph.names)]
@@ -41,7 +41,7 @@ def about(graph: Graph) -> str:
 
 
 def extents(names: Sequence[str], parameters: Sequence[Node]) -> dict[str, str]:
-    """What the user would write for each symbol of a size: the axis of the first input that has it and a name."""
+    """How a user would write each symbol: as the axis of the first named input that has it."""
     found: dict[str, str] = {}
     for name, node in zip(names, parameters, strict=True):
         for axis, size in enumerate(node.type.shape if name.isidentifier() else ()):
@@ -74,7 +74,7 @@ _SIGNS = re.compile(r"\W")  # in the symbols of a region that nothing has number
 
 @dataclass(frozen=True, eq=False)
 class _Sizes:
-    """How the values of one graph are written: nodes by their numbers, also in sizes, and regions by theirs."""
+    """How the values of one graph are written: nodes and regions by their numbers."""
 
     numbers: Mapping[Node, str]
     regions: dict[Graph, str]
@@ -83,11 +83,11 @@ class _Sizes:
         return size_as_text(size, lambda a: self.numbers[a] if isinstance(a, Node) else _SIGNS.sub("_", str(a)))
 
     def type(self, t: Type) -> str:
-        """A type with its sizes as they are written, whatever sizes were seen."""
+        """A type with its sizes as they are written, whatever sizes were seen at capture."""
         return f"{t.dtype}[{', '.join(map(self.size, t.shape))}]" if t.shape else f"{t}"
 
     def within(self, parameter: Node) -> str:
-        """What is known of a parameter's value."""
+        """The known bounds of a parameter's value."""
         low, high = parameter.params.get("within") or (None, None)
         below = "" if low is None else f" from {self.value(low)}"
         return below if high is None else f"{below} below {self.value(high)}"
@@ -112,7 +112,7 @@ class _Sizes:
 
 
 def _is_plain(bits: Bits) -> bool:
-    """Whether what Python writes for a number gives these bits again."""
+    """Whether Python's text of a number reads back as the same bits."""
     number = bits.array().item()
     return isinstance(number, int | float) and np.isfinite(number) and Bits.of(number) == bits
 
@@ -121,12 +121,12 @@ _LINE = re.compile(r"(%\d+) = (\w+)\(([^)]*)\)((?: \w+=\S+)*) : (.+)$")
 
 
 def parse(text: str, ops: Mapping[str, Any]) -> Graph:
-    """The graph that ``text`` shows, with ``ops`` giving the op of each name; lines that begin with # are comments.
+    """Read a graph from text; ``ops`` maps names to ops, and lines that begin with # are comments.
 
     Raises
     ------
     ParseError
-        Where the text is no graph, with the line.
+        If the text is no graph; it names the line.
     """
     regions: dict[str, Graph] = {}
     block: list[str] = []
@@ -179,7 +179,7 @@ def _parse_one(lines: list[str], ops: Mapping[str, Any], regions: Mapping[str, G
 
 @contextmanager
 def _reading(line: str) -> Generator[None]:
-    """Whatever is wrong with a line is a ParseError that shows it."""
+    """Turn any error while reading a line into a ParseError that shows the line."""
     try:
         yield
     except ParseError:
@@ -219,7 +219,7 @@ def _parse_node(
 
 
 def _split(text: str) -> list[str]:
-    """``text`` at the commas outside brackets."""
+    """``text`` split at the commas outside brackets."""
     parts, depth, begin = [], 0, 0
     for k, character in enumerate(text):
         depth += (character in "([") - (character in ")]")
@@ -230,7 +230,7 @@ def _split(text: str) -> list[str]:
 
 
 def parse_type(text: str) -> Type:
-    """The type that ``float64[n, 3]`` says."""
+    """Read a type such as ``float64[n, 3]``."""
     return _typed(text, {})
 
 
@@ -252,7 +252,7 @@ def _size(text: str, nodes: Mapping[str, Node]) -> Size:
 
 
 def _read(text: str, nodes: Mapping[str, Node]) -> Any:
-    """The value of an expression, in which ``%3`` is node number 3 as a size."""
+    """The value of an expression; ``%3`` means node number 3 as a size."""
     if "'" not in text and '"' not in text:
         text = text.replace("%", _NODE)
     return _evaluate(ast.parse(text.strip(), mode="eval").body, nodes)
@@ -285,7 +285,7 @@ def _evaluate(tree: ast.AST, nodes: Mapping[str, Node]) -> Any:
 
 
 def _named(name: str, nodes: Mapping[str, Node]) -> Size:
-    """A symbol, or a node as a size; what is called ``any0`` may be 0 or 1."""
+    """A symbol, or a node as a size; a symbol named ``any0`` may be 0 or 1."""
     if name.startswith(_NODE):
         return atom(nodes[f"%{name.removeprefix(_NODE)}"])
     return symbol(name, None, 0 if re.fullmatch(r"any\d+", name) else 2)

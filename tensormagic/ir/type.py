@@ -103,7 +103,7 @@ class Type:
 
     @property
     def inexact(self) -> bool:
-        """Whether the dtype is floating or complex: what derivatives are about."""
+        """Whether the dtype is floating or complex, so that there are derivatives."""
         return self.dtype.kind in "fc" or is_stored(self.dtype)
 
     def __str__(self) -> str:
@@ -118,7 +118,7 @@ class Type:
     __repr__ = __str__
 
     def with_shape(self, shape: tuple[Size, ...], form: Form | None = None) -> Type:
-        """The same dtype with another shape: an array, or for rank 0 a NumPy scalar, unless ``form`` says otherwise."""
+        """The same dtype with another shape: an array (for rank 0 a NumPy scalar), unless ``form`` says otherwise."""
         own = "tape" if self.form == "tape" else "array" if shape else "scalar"
         return Type(self.dtype, shape, form or own)
 

@@ -20,7 +20,7 @@ _FAR = 8
 
 
 def near(node: Node) -> set[Node]:
-    """What is at most a few levels below ``node``, without itself."""
+    """The nodes at most a few levels below ``node``, without itself."""
     level: list[Node] = [node]
     found: set[Node] = set()
     for _ in range(_FAR):
@@ -30,12 +30,12 @@ def near(node: Node) -> set[Node]:
 
 
 def made_by(node: Node, found: Found) -> set[Node]:
-    """The nodes of a replacement that were not there."""
+    """The nodes that a replacement adds."""
     return _down_to(found.node, {*found.inside, *found.bound} if found.parts else near(node))[0]
 
 
 def again(found: Found) -> set[Node]:
-    """The nodes of a pattern that its replacement reads again: what they read is read by the rule."""
+    """The nodes of a pattern that its replacement still reads: what they read, the rule reads."""
     if found.absorbs:
         return set(found.absorbs)
     if not found.parts:
@@ -45,7 +45,10 @@ def again(found: Found) -> set[Node]:
 
 
 def _down_to(root: Node, stops: set[Node]) -> tuple[set[Node], set[Node]]:
-    """The nodes from ``root`` down to ``stops``, and which of these were reached; the conditions of checks were there."""
+    """The nodes from ``root`` down to ``stops``, and the stops that were reached.
+
+    Conditions of checks are not visited: they existed before.
+    """
     own: set[Node] = set()
     reached: set[Node] = set()
     stack = [root]
@@ -60,7 +63,7 @@ def _down_to(root: Node, stops: set[Node]) -> tuple[set[Node], set[Node]]:
 
 
 def inside(node: Node, found: Found) -> list[Node]:
-    """The nodes below ``node`` that a rule sees as parts: those of its pattern, or those that its replacement does not read."""
+    """The nodes below ``node`` that a rule replaces: those of its pattern, or those that its replacement no longer reads."""
     if found.parts or found.absorbs:
         return list(dict.fromkeys(found.inside[1:] if found.parts else found.absorbs))
     around = near(node)
@@ -72,7 +75,7 @@ def inside(node: Node, found: Found) -> list[Node]:
 
 
 def absorbed(rule: Rule, node: Node, found: Found) -> list[Node]:
-    """The rounded numbers that ``node`` shows the rounding of, and its replacement does not, or otherwise."""
+    """The rounded nodes whose rounding ``node`` shows, and its replacement does not, or differently."""
     if rule.level != "stable":
         return []
     if found.parts:
@@ -83,17 +86,19 @@ def absorbed(rule: Rule, node: Node, found: Found) -> list[Node]:
 
 
 def residue(found: Found) -> Node | None:
-    """An operand that is the rounding error of another one: code that works with it wants every rounding as it is."""
+    """An operand that is the rounding error of another one, or None: code that computes it needs each rounding as written."""
     operands = list(dict.fromkeys(map(below, found.bound)))
     return next((x for x in operands for y in operands if x is not y and cancels_with(x, y)), None)
 
 
 @dataclass(eq=False, slots=True)
 class _Place:
-    """Where a rule looks: its root, what it absorbs there, whether only those count that read digits, and in which results.
+    """Where a rule looks: its root, what it absorbs, whether only readers of digits count, and in which results.
 
-    ``over`` are the products that the root is a factor of, by result, and ``joined`` what reads a part as another factor of one of them: an
-    accurate factor beside one with the rounding of the part makes no product worse. ``sides``: of choices that alone read the root.
+    ``over`` caches the products that the root is a factor of, by result. ``joined`` are readers of a part as another
+    factor of such a product:
+    there an accurate factor beside the rounded part does no harm. ``sides`` are the branches of choices that alone read
+    the root.
     """
 
     root: Node
@@ -105,12 +110,12 @@ class _Place:
     joined: set[Node] = field(default_factory=set[Node])
 
     def counts(self, user: Node) -> bool:
-        """Whether a user is one."""
+        """Whether a user counts as a reader here."""
         return not self.digits or reads_digits(user)
 
 
 def origins_of(node: Node, origins: Mapping[Node, Sequence[Node]], normals: Mapping[Node, Node]) -> Sequence[Node]:
-    """What has become ``node``: itself alone, where nothing else is noted and it is its own normal form."""
+    """The nodes that became ``node``: itself if it is its own normal form and nothing else is recorded."""
     known = origins.get(node)
     if known is not None:
         return known
@@ -123,18 +128,18 @@ ANY = 1
 
 @dataclass
 class Reach:
-    """In which results nodes are.
+    """Which results each node belongs to, as bits.
 
     Parameters
     ----------
     results
-        What is asked for.
+        The requested nodes.
     apart
-        Whether each is read on its own.
+        Whether each result is read on its own.
     nodes
         All that they need, in order.
 
-    ``whole`` are all results.
+    ``whole`` has the bits of all results.
     """
 
     results: Sequence[Node]
@@ -158,19 +163,19 @@ class Reach:
         return found
 
     def of(self, node: Node) -> int:
-        """The results that ``node`` is in."""
+        """The results that ``node`` belongs to."""
         return self._known.get(node, self.whole) if self.apart else ANY
 
     @cached_property
     def shown(self) -> dict[Node, int]:
-        """The results themselves: which they are."""
+        """The bits of the nodes that are results themselves."""
         found: dict[Node, int] = {}
         for k, node in enumerate(self.results):
             found[node] = found.get(node, 0) | (1 << k if self.apart else ANY)
         return found
 
     def spread(self, node: Node, new: Node) -> None:
-        """``new`` comes where ``node`` was."""
+        """Record that ``new`` replaces ``node``."""
         if not self.apart:
             return
         bits, known = self.of(node), self._known
@@ -186,7 +191,7 @@ class Reach:
 
 @dataclass
 class Whole:
-    """A graph: its results, and all nodes that these need, in order."""
+    """A graph: its results, and all nodes that they need, in order."""
 
     nodes: Sequence[Node]
     order: Sequence[Node]
@@ -199,18 +204,18 @@ class Whole:
 
 @dataclass
 class Uses:
-    """What reads the digits of nodes during one pass.
+    """Which nodes read the digits of others during one pass.
 
     Parameters
     ----------
     start, reach
-        The graph when the pass starts, and in which results its nodes are: what is shown is used.
+        The graph when the pass starts, and which results its nodes belong to: results count as read.
     normals, becomes, origins
         What nodes have become so far; see the driver.
     matches
-        The rules that match a node, and what they put in its place.
+        The rules that match a node, and their replacements.
     comes
-        What each node that came during the pass was put in the place of.
+        For each node that was added during the pass, the node it replaced.
     """
 
     start: Whole
@@ -227,7 +232,7 @@ class Uses:
     _joined: dict[Node, set[Node]] = field(default_factory=dict[Node, set[Node]])
 
     def elsewhere(self, absorbed: Iterable[Node], root: Node, parts: Sequence[Node]) -> dict[Node, int]:
-        """For each of these: the results with ``root`` in which something else than that and ``parts`` reads its digits after the pass."""
+        """For each absorbed node, the results of ``root`` in which a node beside ``root`` and ``parts`` will read its digits."""
         at = _Place(root, parts, digits=True, results=self.reach.of(root))
         found = {part: self._found(part, at) for part in absorbed}
         if at.joined:
@@ -235,11 +240,11 @@ class Uses:
         return found
 
     def joined(self, root: Node) -> set[Node]:
-        """What reads a part of ``root`` as another factor of a product that ``root`` is a factor of."""
+        """The readers of a part of ``root`` as another factor of a product that ``root`` is a factor of."""
         return self._joined.get(root, set())
 
     def _joins(self, user: Node, at: _Place, results: int) -> int:
-        """The results in which ``user`` is, as a factor, in a product that the root is a factor of."""
+        """The results in which ``user`` is a factor of a product that the root is also a factor of."""
         root = at.root
         while root in self.comes:
             root = self.comes[root]
@@ -250,7 +255,7 @@ class Uses:
         return Readers(self.start.users, self.reach.shown, self.reach.of)
 
     def stays(self, part: Node, root: Node, parts: Sequence[Node]) -> bool:
-        """Whether anything needs ``part``, in whatever result, comparisons too."""
+        """Whether anything still needs ``part``, in any result, comparisons included."""
         return bool(self._found(part, _Place(root, parts, digits=False, results=-1)))
 
     def _found(self, part: Node, at: _Place) -> int:
@@ -259,7 +264,7 @@ class Uses:
         )
 
     def _read(self, chain: tuple[Node, ...], part: Node, at: _Place) -> int:
-        """The same for ``chain``, the last of which hands what the others are on."""
+        """The same for ``chain``, each of which passes the node before it on."""
         last = chain[-1]
         shown = self.reach.shown.get(last, 0) & at.results
         readers = (self._reads(user, chain, part, at) for user in self.start.users.get(last, ()))
@@ -295,7 +300,7 @@ class Uses:
         return 0 if self._is_beside(user, chain[-1], at) else common
 
     def _is_beside(self, user: Node, last: Node, at: _Place) -> bool:
-        """Whether no element reads both the root and what ``user`` makes of its operand ``last``: a choice is between them."""
+        """Whether a choice separates the root from what ``user`` makes of its operand ``last``: no element reads both."""
         if not at.digits:
             return False
         if at.sides is None:
@@ -308,7 +313,7 @@ class Uses:
         )
 
     def _absorbs(self, user: Node, chain: Sequence[Node]) -> bool:
-        """Whether rules that will look at ``user`` see one of ``chain`` as a part; they look as far as that is not known."""
+        """Whether a rule at ``user`` replaces a node of ``chain``; rules are tried only until that is known."""
         known = self._absorbed.get(user)
         if known is None:
             known = self._absorbed[user] = set(), iter(self.matches(user))
@@ -322,7 +327,7 @@ class Uses:
 
 
 def _union(found: Iterable[int], enough: int) -> int:
-    """All bits of ``found``, as far as they are asked for."""
+    """The union of bits, computed only until ``enough`` are set."""
     bits = 0
     for one in found:
         bits |= one
@@ -333,14 +338,14 @@ def _union(found: Iterable[int], enough: int) -> int:
 
 @dataclass
 class Claims:
-    """What the rules of a pass took for granted: that nothing will read digits of what they absorb."""
+    """What the rules of a pass assumed: that nothing will read the digits of the nodes they absorb."""
 
     _made: dict[Node, set[Node]] = field(default_factory=dict[Node, set[Node]])
     _by: list[tuple[Rule, Node, list[Node]]] = field(default_factory=list[tuple[Rule, Node, list[Node]]])
     _in: dict[Node, list[Node]] = field(default_factory=dict[Node, list[Node]])
 
     def add(self, rule: Rule, node: Node, parts: list[Node], found: Found, joined: set[Node]) -> None:
-        """A rule fired at ``node`` and absorbs ``parts``, which ``joined`` may read."""
+        """Record that a rule fired at ``node`` and absorbs ``parts``, which ``joined`` may read."""
         self._by.append((rule, node, parts))
         read = again(found)
         own = made_by(node, found) | read
@@ -353,7 +358,7 @@ class Claims:
     def broken(
         self, after: Whole, normals: Mapping[Node, Node], reach: Reach
     ) -> dict[tuple[Rule, Node], tuple[Node, int]]:
-        """The firings for which that did not come true ``after`` the pass, with what is read still, and in which results."""
+        """The firings whose assumption does not hold ``after`` the pass, with the node still read, and in which results."""
         if not self._by:
             return {}
         present = set(after.order)
@@ -380,7 +385,7 @@ class Claims:
 
 @dataclass
 class _After:
-    """The graph after a pass: what reads nodes, and in which results."""
+    """The graph after a pass: the readers of nodes, and which results each belongs to."""
 
     users: Mapping[Node, Sequence[Node]]
     reach: Reach
@@ -390,9 +395,10 @@ class _After:
         return Readers(self.users, self.reach.shown, self.reach.of)
 
     def read(self, last: Node, own: set[Node], sides: Sides | None = None, root: Node | None = None) -> int:
-        """The results in which something else than ``own`` reads digits of ``last``.
+        """The results in which a node outside ``own`` reads digits of ``last``.
 
-        For what is read on ``sides``, not beside it; for a ``root``, not as another factor of a product with it.
+        With ``sides``, readers on other branches of a choice do not count; with ``root``, neither do other factors of
+        its products.
         """
         found = self.reach.shown.get(last, 0)
         over = Over()
@@ -408,5 +414,5 @@ class _After:
         return found
 
     def sides(self, node: Node) -> Sides:
-        """The sides of choices that alone read a node."""
+        """The branches of choices that alone read a node."""
         return sides_of(node, self.users, self.reach.shown.__contains__)

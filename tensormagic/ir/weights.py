@@ -13,17 +13,17 @@ from tensormagic.ir.uses import near
 
 
 def _moves_outwards(node: Node) -> int:
-    """The same with the negative as any other op: moves go out of it, while it goes out of products."""
+    """As :func:`outwards`, but a negation counts as any other op: moves go out of it, and it goes out of products."""
     return 2 if negates(node) else outwards(node)
 
 
 def lighter(new: Node, old: Node, inside: Iterable[Node] = ()) -> bool:
-    """Whether ``new`` weighs less than ``old``, whatever the nodes weigh that both end in.
+    """Whether ``new`` weighs less than ``old``, whatever the weights of the nodes that both share at their ends.
 
-    ``inside`` are the nodes below ``old`` that go, where that is known: what is below them is not looked at.
+    ``inside`` are the nodes below ``old`` that go, if they are known: nothing below these is looked at.
 
-    The weight of a term is that of its op and a multiple of those of its operands, so it falls with that of any part:
-    rules that make terms lighter end. A second weight decides between terms that the first finds equal.
+    The weight of a term is that of its op plus a multiple of those of its operands, so it falls with that of any part:
+    rules that make terms lighter terminate. A second weight decides between terms of equal first weight.
     """
     inside = tuple(inside)
     common = {*inside, *(a for n in inside for a in looked_through(n))} if inside else near(old)
@@ -34,7 +34,7 @@ def lighter(new: Node, old: Node, inside: Iterable[Node] = ()) -> bool:
 
 
 def _difference(new: Node, old: Node, common: set[Node], factor: Callable[[Node], int]) -> int | None:
-    """By how much at most ``new`` is heavier; None where that depends on what nodes weigh that neither adds."""
+    """An upper bound of how much heavier ``new`` is; None if it depends on the weights of shared nodes."""
     needed: dict[Node, int] = {}
     total = 0
     pool = {new: 1}
@@ -51,7 +51,7 @@ def _difference(new: Node, old: Node, common: set[Node], factor: Callable[[Node]
 
 
 def _spare(old: Node, needed: dict[Node, int], common: set[Node], factor: Callable[[Node], int]) -> int | None:
-    """What ``old`` weighs at least beside the ``needed`` nodes; None where it does not have these."""
+    """A lower bound of the weight of ``old`` apart from the ``needed`` nodes; None if it does not contain them."""
     pool = {old: 1}
     missing = dict(needed)
     weighed = beyond = steps = 0

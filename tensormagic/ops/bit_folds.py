@@ -13,7 +13,7 @@ from tensormagic.ops.op import Value
 
 
 def _lcm(x: Any, axis: Any) -> Value:
-    """One axis at a time, as NumPy asks for."""
+    """Reduce one axis at a time, as NumPy requires."""
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     for k in sorted(axes, reverse=True):
         x = np.lcm.reduce(x, axis=k)
@@ -21,7 +21,7 @@ def _lcm(x: Any, axis: Any) -> Value:
 
 
 def _dtype(ufunc: np.ufunc) -> Callable[[np.dtype[Any]], np.dtype[Any]]:
-    """The dtype of the result, which is that of the elements; an error where NumPy has no loop for these."""
+    """A function from the dtype of the elements to that of the result; it raises if NumPy has no loop for it."""
 
     def result(dtype: np.dtype[Any]) -> np.dtype[Any]:
         try:

@@ -129,7 +129,7 @@ CONTRACT = Contract(
 
 
 def split(subscripts: str) -> tuple[list[str], str]:
-    """The operands' letters and the result's."""
+    """The letters of the operands, and those of the result."""
     left, _, out = subscripts.partition("->")
     return left.split(","), out
 
@@ -159,7 +159,7 @@ class Recipe(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def recipe_of(subscripts: str) -> Recipe:
-    """How the contraction of two arrays is computed: by ``np.matmul`` where it is one, else by way of it."""
+    """How the contraction of two arrays is computed: directly by ``np.matmul`` if possible, else after rearranging axes."""
     (a, b), out = split(subscripts)
     shared = [c for c in a if c in b and c not in out]
     batch = [c for c in a if c in b and c in out]
@@ -182,7 +182,7 @@ def recipe_of(subscripts: str) -> Recipe:
 
 
 def operands_of_matmul(subscripts: str, given: Sequence[str]) -> list[str] | None:
-    """The operands of ``np.matmul``, from texts of those of a contraction, where it is just that."""
+    """The texts of the operands of ``np.matmul``, if the contraction is just that; else None."""
     recipe = recipe_of(subscripts)
     if recipe.out is not None or recipe.way in {"outer", "merged"}:
         return None
@@ -206,7 +206,7 @@ def multiply_arrays(subscripts: str, x: np.ndarray[Any, Any], y: np.ndarray[Any,
 
 
 def _by_merging(recipe: Recipe, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A stack of products of matrices, whose axes are those of the operands taken together."""
+    """A stack of matrix products, with several axes of the operands merged into one."""
     stacks, left, shared, _ = recipe.counts
     x, y = x.transpose(recipe.orders[0]), y.transpose(recipe.orders[1])
     stack, rows, columns = x.shape[:stacks], x.shape[stacks : stacks + left], y.shape[stacks + shared :]
@@ -216,9 +216,9 @@ def _by_merging(recipe: Recipe, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]
 
 
 def _of_matmul(a: str, b: str, shared: list[str]) -> str | None:
-    """The letters of what ``np.matmul`` gives, where it computes the contraction: over the last axis of ``a``.
+    """The letters of the result of ``np.matmul``, if that computes the contraction over the last axis of ``a``; else None.
 
-    None for a stack of matrices times one matrix too: taken as one taller matrix it is one call of BLAS.
+    None also for a stack of matrices times one matrix: as one taller matrix it is a single call of BLAS.
     """
     if len(shared) != 1 or a[-1:] != shared[0]:
         return None
@@ -229,7 +229,7 @@ def _of_matmul(a: str, b: str, shared: list[str]) -> str | None:
 
 
 def _diagonal(letters: str, x: Node) -> tuple[str, Node]:
-    """An operand with each repeated letter once: the diagonal, picked by a mask and a sum."""
+    """An operand with each repeated letter once: the diagonal, taken by a mask and a sum."""
     for letter in dict.fromkeys(letters):
         while letters.count(letter) > 1:
             first, second = [k for k, c in enumerate(letters) if c == letter][:2]
@@ -277,7 +277,7 @@ def _path(terms: list[tuple[str, Node]], out: str) -> list[tuple[int, int]]:
 
 
 def _reduced(letters: str, x: Node, keep: set[str]) -> tuple[str, Node]:
-    """An operand without the letters that nothing else has."""
+    """An operand summed over the letters that occur nowhere else."""
     alone = tuple(k for k, c in enumerate(letters) if c not in keep)
     if not alone:
         return letters, x

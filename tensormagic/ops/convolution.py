@@ -40,7 +40,7 @@ def _tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 
 def _back(node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
-    """Each operand's cotangent is the part of the convolution with the other one reversed that lies over the whole of both."""
+    """The cotangent of each operand: the valid part of the convolution with the other operand reversed."""
 
     def part(own: Node, other: Node) -> Node:
         axis = own.type.ndim - 1

@@ -18,13 +18,13 @@ FLOAT = np.dtype(np.float64)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Declared(Pointwise):
-    """A function that is called with arrays of float64 when the graph runs. It is in no registry: another one may have its name."""
+    """A function called with float64 arrays when the graph runs; it is not in the registry, where another may have its name."""
 
     def __post_init__(self) -> None:
-        """Keep out of the registry."""
+        """Do nothing: the op is not entered into the registry."""
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
-        """Return nothing: a function that nobody can look into has no derivative, but where a rule has replaced it."""
+        """None without tangents; else raise, since an opaque function has no derivative unless a rule replaces it."""
         if all(t is None for t in tangents):
             return None
         raise DifferentiationError(
@@ -37,19 +37,19 @@ _declared: dict[Any, tuple[Any, Declared]] = {}  # each function once, with its 
 
 
 def _key(function: Any) -> Any:
-    """What tells a function: of np.vectorize the function within and how it is called, since captured code makes its own object."""
+    """The identity of a function; for ``np.vectorize``, of its inner function and options, as captured code makes new objects."""
     if not isinstance(function, np.vectorize):
         return id(function)
     return id(function.pyfunc), function.otypes, frozenset(function.excluded), function.signature
 
 
 def declared(function: Callable[..., Any], arity: int) -> Declared:
-    """The op of a function of ``arity`` numbers, which is tried first.
+    """The op of a function of ``arity`` numbers, which is tested first.
 
     Raises
     ------
     RuleError
-        For a function that is none of numbers: which gives something else the second time, or for an element among others.
+        If the function is not pure, or not a function of single elements.
     """
     known = _declared.get(_key(function))
     if known is None or known[1].arity != arity:
@@ -61,7 +61,7 @@ def declared(function: Callable[..., Any], arity: int) -> Declared:
 
 
 def op_of(function: Any) -> Declared | None:
-    """The op of a function that a rule speaks of, or has spoken of."""
+    """The op of a function that some rule mentions or has mentioned, or None."""
     known = _declared.get(_key(function))
     return known[1] if known else None
 
@@ -76,7 +76,7 @@ def _loop_of(name: str) -> Callable[[Sequence[Weak]], Signature]:
 
 
 def _by_arrays(function: Callable[..., Any], name: str, arity: int) -> Callable[..., Value]:
-    """The function over arrays: as it is where it takes them, else element by element."""
+    """The function over arrays: itself if it takes arrays, else called element by element."""
     points = [np.linspace(0.25, 0.75, 5) + 0.125 * k for k in range(arity)]
     single = [_one(function, name, [p[k] for p in points]) for k in range(5)]
     if [_one(function, name, [p[k] for p in points]) for k in range(5)] != single:
@@ -106,7 +106,7 @@ def _takes_arrays(function: Callable[..., Any], points: Sequence[Value], single:
 
 
 def _guarded(function: Callable[..., Any], name: str) -> Callable[..., Value]:
-    """The function of arrays of float64 alone, which it may not keep: what has more digits is refused, as SciPy's functions do."""
+    """The function of float64 arrays, which it must not keep; wider dtypes are refused, as SciPy's functions do."""
 
     def call(*values: Value) -> Value:
         if any(np.asarray(v).dtype.itemsize > FLOAT.itemsize for v in values):

@@ -41,7 +41,7 @@ def _along(x: Node, axis: int, length: Size) -> tuple[Size, ...]:
 
 
 def _half(n: Size) -> Size:
-    """How many frequencies a real signal of length ``n`` has."""
+    """The number of frequencies of a real signal of length ``n``."""
     return apply("floordiv", n, 2) + 1
 
 
@@ -114,7 +114,7 @@ def _irfft_type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
 
 
 def _irfft_back(node: Node, cotangent: Node) -> Node:
-    """Every frequency counts twice, but for those that are their own mirror image."""
+    """The transpose: each frequency counts twice, except those that are their own mirror image."""
     axis, n = node["axis"], node["n"]
     spectrum = conjugate(make(RFFT, (cotangent,), axis=axis, n=n, norm=_INVERSE[node["norm"]]))
     frequency = iota(spectrum.type.shape, axis)
@@ -252,7 +252,7 @@ def irfft2(x: Node, s: Sizes = None, axes: Axes = _LAST_TWO, norm: str | None = 
 
 
 def _rotated(x: Node, axes: int | Axes, first: Callable[[Size], Size]) -> Node:
-    """Each axis, begun at ``first`` of its extent."""
+    """Each axis rolled so that it begins at ``first(extent)``."""
     chosen = tuple(range(x.type.ndim)) if axes is None else (axes,) if isinstance(axes, int) else axes
     for axis in (normalise_axis(a, x.type.ndim) for a in chosen):
         extent = x.type.shape[axis]

@@ -35,13 +35,13 @@ def axes_of(x: Node, axis: int | tuple[int, ...] | None) -> tuple[int, ...]:
 
 
 def fold(op: Op, x: Node, axes: tuple[int, ...], *, keepdims: bool = False) -> Node:
-    """``op`` over ``axes``; with ``keepdims`` they stay as extents of 1."""
+    """Reduce by ``op`` over ``axes``; with ``keepdims`` they stay with extent 1."""
     result = _taken_together(op, x, axes)
     return expand_dims(result, axes) if keepdims else result
 
 
 def _taken_together(op: Op, x: Node, axes: tuple[int, ...]) -> Node:
-    """``op`` over axes; of values that only memory holds in single precision, which is kept until the end."""
+    """``op`` over ``axes``; bfloat16 values are accumulated in single precision."""
     dtype = x.type.dtype
     if not is_stored(dtype):
         return make(op, (x,), axes=axes)
@@ -50,7 +50,7 @@ def _taken_together(op: Op, x: Node, axes: tuple[int, ...]) -> Node:
 
 
 def spread(node: Node, like: Node, axes: tuple[int, ...]) -> Node:
-    """What a fold over ``axes`` of ``like`` gave, back in the shape of ``like``."""
+    """The result of a fold over ``axes`` of ``like``, broadcast back to the shape of ``like``."""
     return broadcast(expand_dims(node, axes), like.type.shape)
 
 
@@ -62,7 +62,7 @@ def _widen(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _sum(x: np.ndarray[Any, Any], axis: Any) -> Value:
-    """What NumPy gives; how often something is true it counts several times as fast as it adds."""
+    """NumPy's sum; booleans are counted, which is several times as fast."""
     return np.intp(np.count_nonzero(x)) if axis is None and x.dtype == np.bool_ else np.add.reduce(x, axis=axis)
 
 
@@ -199,7 +199,7 @@ def _logsumexp_numpy(x: Any, axis: Any) -> Value:
 
 
 def _finite_top(x: Node, axes: tuple[int, ...]) -> Node:
-    """The largest element over ``axes``, and 0 where that is infinite: less it, the other elements stay what they are."""
+    """The maximum over ``axes``, or 0 if it is infinite, so that subtracting it keeps the other elements."""
     top = fold(MAX, x, axes)
     return where(less_equal(top * 0, 0), top, 0)
 
@@ -211,7 +211,7 @@ def _logsumexp_body(node: Node) -> Node:
 
 
 def _shares(node: Node) -> Node:
-    """The share of each element in the sum: softmax, and where the sum is infinite, what it comes near to."""
+    """The share of each element in the sum of exponentials: softmax, or its limit if the sum is infinite."""
     x, axes = node.args[0], node["axes"]
     top = fold(MAX, x, axes)
     no_limit = scalar.isinf(top)
@@ -263,7 +263,7 @@ CUMSUM = Row(
 
 
 def _cumprod_tangent(node: Node, t: Node) -> Node:
-    """Through the n-by-n array whose k-th row holds the first k factors: right where factors are zero, at every order."""
+    """Through the n-by-n array whose k-th row holds the first k factors: correct for zero factors, at every order."""
     x, (axis,) = node.args[0], node["axes"]
     n = x.type.shape[axis]
     wide = (*x.type.shape[:axis], n, *x.type.shape[axis:])
@@ -292,7 +292,7 @@ def _running_extreme(ufunc: np.ufunc) -> Callable[[Any, Any], Value]:
 
 
 def _running_tangent(node: Node, t: Node) -> Node:
-    """The tangent at the first element that is as extreme: its place is the running largest of the places of new extremes."""
+    """The tangent of the first element equal to the running extreme, found by a running maximum of the places of new extremes."""
     x, (axis,) = node.args[0], node["axes"]
     place = iota(node.type.shape, axis)
     before = take_along_axis(node, scalar.maximum(place - 1, 0), axis)
@@ -329,7 +329,7 @@ def _others_numpy(x: Any, axis: Any) -> Value:
 
 
 def _others_tangent(node: Node, t: Node) -> Node:
-    """Through the n-by-n array that leaves out one factor a row: right where factors are zero, at every order."""
+    """Through the n-by-n array that leaves out one factor per row: correct for zero factors, at every order."""
     x, axes = node.args[0], node["axes"]
     order = (*(k for k in range(x.type.ndim) if k not in axes), *axes)
     kept = tuple(x.type.shape[k] for k in order[: x.type.ndim - len(axes)])
@@ -357,14 +357,14 @@ PROD_OTHERS = Row(
 
 
 def prod_others(x: Node, axes: tuple[int, ...]) -> Node:
-    """For each element the product of the others over ``axes``."""
+    """For each element, the product of the other elements over ``axes``."""
     return row(PROD_OTHERS, x, axes)
 
 
 class Softmax(Row):
-    """Softmax along axes: ``exp(x) / sum(exp(x))``, which beside an infinity leaves the other elements numbers.
+    """Softmax along axes: ``exp(x) / sum(exp(x))``; beside an infinity, the other elements stay numbers.
 
-    With ``params["whole"]`` it is ``softmax(x - max(x))``, which makes all of such a row nan.
+    With ``params["whole"]`` it is ``softmax(x - max(x))``, which makes such a row nan.
     """
 
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
@@ -375,14 +375,14 @@ class Softmax(Row):
 
 
 def whole_softmax(x: Node, axes: tuple[int, ...]) -> Node:
-    """``softmax(x - max(x))``: the same numbers, and nan for all of a row with an infinity."""
+    """``softmax(x - max(x))``: the same numbers, but a row with an infinity is all nan."""
     return make(SOFTMAX, (x,), axes=axes, whole=True)
 
 
 def ordinary(dtype: np.dtype[Any]) -> float:
-    """Up to which size of the largest exponent nothing is taken off.
+    """The largest exponent for which softmax subtracts no maximum.
 
-    There a sum of exponentials runs neither over nor under, and a difference would be rounded by more than the exponential is.
+    Up to there a sum of exponentials neither overflows nor underflows, and the difference would cost accuracy.
     """
     return math.log(float(np.finfo(dtype).max)) / 2 if dtype.itemsize > _NARROW else -1.0
 
@@ -456,7 +456,7 @@ LOG_SOFTMAX = Row(
 
 
 def mean(x: Node, axes: tuple[int, ...]) -> Node:
-    """The sum over the count, in NumPy's dtype for means."""
+    """The sum divided by the count, in NumPy's dtype for means."""
     if x.type.dtype.kind in "biu":
         x = astype(x, np.float64)
     return reduce_sum(x, axes) / astype(size_node(count(x, axes)), x.type.dtype)

@@ -67,7 +67,7 @@ class Fold(Op):
         super().__post_init__()
 
     def may_raise(self, node: Node) -> bool:
-        """An extremum of nothing."""
+        """Whether it is an extremum that may be of no elements."""
         return self.start is None and any(nodes_of(s) for s in node.args[0].type.shape)
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
@@ -144,13 +144,13 @@ class Fold(Op):
 
 
 def count(x: Node, axes: tuple[int, ...]) -> Size:
-    """How many elements a fold over ``axes`` takes together."""
+    """The number of elements that a fold over ``axes`` combines."""
     return product(tuple(x.type.shape[k] for k in axes))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Row(Fold):
-    """A function of whole rows that keeps their shape: cumulative folds, softmax and its kin."""
+    """A function of whole rows that keeps their shape: cumulative folds, softmax and the like."""
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         x = args[0].type

@@ -14,7 +14,7 @@ from tensormagic.ops.op import Value, as_form
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ToForm(Move):
-    """A move of one element to where it is."""
+    """The identity on a rank-0 value, in another form."""
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         return Type(args[0].type.dtype, (), params["form"])
@@ -39,17 +39,17 @@ FORM = ToForm(
 
 
 def to_form(x: Node, form: Form) -> Node:
-    """``x``, which has no axes, in a form: whatever forms it had in between."""
+    """``x``, of rank 0, in another form; forms in between are dropped."""
     while x.op is FORM and not x.params.get("own"):
         x = x.args[0]
     return x if x.type.form == form else make(FORM, (x,), form=form)
 
 
 def own_form(x: Node) -> Node:
-    """``x``, which has no axes, in the form that it has, as another node: nothing that is known of ``x`` is known of that."""
+    """``x``, of rank 0, as a new node in the same form, about which nothing is known."""
     return make(FORM, (x,), form=x.type.form, own=True)
 
 
 def as_array(op: Callable[..., Node]) -> Callable[..., Node]:
-    """``op`` of arrays, which gives an array where they have no axes, too."""
+    """``op``, with an array as the result even at rank 0."""
     return lambda *args: to_form(op(*args), "array")

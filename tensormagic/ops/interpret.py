@@ -30,17 +30,17 @@ class Step(NamedTuple):
     Parameters
     ----------
     node, operands
-        The node, and what it takes.
+        The node and its operands.
     before, after
-        The operands that nothing reads after it: those that it may keep, and those that only its sizes mention.
+        Operands that nothing reads later: dropped before the node, or after it if its sizes mention them.
     guards
-        What is checked once it is there.
+        Checked once the value is known.
     copies
-        Whether its value, a view, is copied: the array behind it is stored into while the value is still needed.
+        Whether its value, a view, is copied because the array behind it is stored into while the view is needed.
     reuse
-        How it is computed in the memory of its first operand, where only it holds that; None where it is not.
+        How it is computed in the memory of its first operand if nothing else holds that; else None.
     consume
-        How a region is computed that takes over its operands, and may store into those that only it holds; None for others.
+        How a region is computed that may store into operands that nothing else holds; None for others.
     """
 
     node: Node
@@ -75,7 +75,7 @@ class Schedule(NamedTuple):
 
 
 def by_rank(nodes: Sequence[Node], parameters: Sequence[Node], ranks: Sequence[int]) -> list[Node]:
-    """The nodes sorted by the last parameter that they need, else as they are: operands come first all the same."""
+    """The nodes sorted by the rank of the last parameter they need; otherwise the order stays, operands first."""
     rank = dict(zip(parameters, ranks, strict=True))
     for node in nodes:
         if node not in rank:
@@ -85,16 +85,16 @@ def by_rank(nodes: Sequence[Node], parameters: Sequence[Node], ranks: Sequence[i
 
 @lru_cache(maxsize=256)
 def schedule(graph: Graph, moving: int | None = None, ranks: tuple[int, ...] = ()) -> Schedule:
-    """The steps in which a graph runs: what reads an array comes before what stores into it, where it can.
+    """The steps in which a graph runs; reads of an array come before stores into it, if possible.
 
     Parameters
     ----------
     graph
         A closed graph.
     moving
-        For the body of a loop, how many of its parameters change from iteration to iteration: the first ones.
+        For the body of a loop, the number of leading parameters that change from iteration to iteration.
     ranks
-        In which order the parameters are there; nothing where they all are.
+        The order in which the parameters arrive; empty if all are there from the start.
     """
     own = set(graph.parameters)
     constants = {n: n.op.evaluate(n, (), int) for n in graph.nodes if n.op is CONSTANT}
@@ -109,7 +109,7 @@ def schedule(graph: Graph, moving: int | None = None, ranks: tuple[int, ...] = (
 
 
 def _still(nodes: Sequence[Node], known: set[Node]) -> list[Node]:
-    """The nodes that follow from what is known."""
+    """The nodes that depend on ``known`` alone."""
     found: list[Node] = []
     for n in nodes:
         if all(a in known for a in n.needs):
@@ -137,7 +137,7 @@ def _stored(node: Node) -> tuple[Node, ...]:
 
 
 def _ordered(nodes: list[Node]) -> list[Node]:
-    """``nodes`` with what stores into an array put off until all that reads the array and can come before it is done."""
+    """``nodes`` with each store into an array delayed until all reads that can come before it are done."""
     if not any(map(_stored, nodes)):
         return nodes
     own = set(nodes)
@@ -172,7 +172,7 @@ def _ordered(nodes: list[Node]) -> list[Node]:
 
 
 def _copied(nodes: list[Node], last: dict[Node, int]) -> set[Node]:
-    """The moves whose values are still read when the array that they look into is stored into."""
+    """The views that are still read when the array behind them is stored into."""
     stored = {a: k for k, n in enumerate(nodes) for a in _stored(n) if last[a] == k}
     if not stored:
         return set()
@@ -193,12 +193,12 @@ _ONE = _alone([object()])
 
 
 def interpret(graph: Graph, values: Iterable[Value]) -> list[Value]:
-    """The results of a closed graph by NumPy."""
+    """Run a closed graph with NumPy."""
     return run(graph, list(values))
 
 
 def bind(graph: Graph, values: Sequence[Value]) -> dict[Symbol, int]:
-    """The numbers that the sizes of a graph are for values of its parameters."""
+    """The values of a graph's symbols for values of its parameters."""
     try:
         return graph.bind([np.shape(v) for v in values])
     except GuardError as error:  # sizes that depend on data: what surrounds the region has checked the others
@@ -209,11 +209,11 @@ class Watcher(Protocol):
     """An observer of running graphs. Operands that it keeps are not stored into in place."""
 
     def starts(self, graph: Graph, table: Mapping[Node, Value]) -> None:
-        """A graph starts; ``table`` has what is known before its first step."""
+        """A graph starts; ``table`` has the values known before its first step."""
         ...
 
     def begins(self, node: Node, given: Sequence[Value]) -> None:
-        """A node is to be computed from these operands."""
+        """``node`` is about to be computed from ``given``."""
         ...
 
     def ends(self, node: Node, value: Value) -> None:
@@ -225,18 +225,18 @@ watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 
 
 class Elsewhere(Protocol):
-    """What computes in NumPy's place."""
+    """Computes steps or graphs in place of NumPy."""
 
     def __call__(self, step: Step, given: list[Value], size: sizer) -> Value:
-        """The value of a step; it may store into those of the operands that only the list holds."""
+        """The value of a step; operands that only the list holds may be stored into."""
         ...
 
     def whole(self, graph: Graph, values: list[Value], moving: int | None) -> list[Value] | None:
-        """The results of a graph, of which the first ``moving`` parameters change from iteration to iteration; None to go step by step."""
+        """The results of a graph whose first ``moving`` parameters change from iteration to iteration; None to run it step by step."""
         ...
 
     def ranks(self, graph: Graph) -> tuple[int, ...]:
-        """In which order the parameters of a graph are there; nothing where they all are."""
+        """The order in which the parameters of a graph arrive; empty if all are there from the start."""
         ...
 
 
@@ -244,22 +244,22 @@ elsewhere: ContextVar[Elsewhere | None] = ContextVar("elsewhere", default=None)
 
 
 def is_plain() -> bool:
-    """Whether NumPy computes, and nobody looks on."""
+    """Whether NumPy computes, without a watcher."""
     return watcher.get() is None and elsewhere.get() is None
 
 
 @dataclass
 class Iterations:
-    """What the iterations of a loop have in common.
+    """What the iterations of a loop share.
 
     Parameters
     ----------
     moving
-        How many parameters of the body change from iteration to iteration: the first ones.
+        The number of leading parameters of the body that change from iteration to iteration.
     sizes
-        What :func:`bind` gave at the first iteration.
+        The result of :func:`bind` at the first iteration.
     values
-        What follows from the other parameters alone.
+        What depends on the other parameters alone.
     """
 
     moving: int
@@ -268,7 +268,7 @@ class Iterations:
 
 
 def run(graph: Graph, values: list[Value], iterations: Iterations | None = None) -> list[Value]:
-    """As :func:`interpret`; ``values`` is emptied, so that arrays that only it holds may be stored into."""
+    """As :func:`interpret`; ``values`` is emptied, so that arrays held by nothing else may be stored into."""
     other = elsewhere.get()
     if other is not None:
         found = other.whole(graph, values, None if iterations is None else iterations.moving)
@@ -297,7 +297,7 @@ def run(graph: Graph, values: list[Value], iterations: Iterations | None = None)
 
 
 def computed(step: Step, given: list[Value], size: Callable[[Size], int]) -> Value:
-    """The value of a step, in the memory of its first operand where only the list holds that."""
+    """The value of a step, computed in the memory of its first operand if only the list holds that."""
     node, reuse, consume = step.node, step.reuse, step.consume
     if reuse is not None and (type(given[0]) is not np.ndarray or is_own(given[0])) and _alone(given) <= _ONE:
         return reuse(node, given, size)
@@ -307,7 +307,7 @@ def computed(step: Step, given: list[Value], size: Callable[[Size], int]) -> Val
 
 
 def is_alone(values: list[Value]) -> bool:
-    """Whether only the list holds its first value."""
+    """Whether only the list holds its first element."""
     return _alone(values) <= _ONE
 
 
@@ -332,7 +332,7 @@ def _walk(steps: Sequence[Step], table: dict[Any, Value], size: sizer, watch: Wa
 
 
 def is_own(array: np.ndarray[Any, Any]) -> bool:
-    """Whether nothing else reads the memory of an array that nothing else holds: its own, or that of one which only it holds."""
+    """Whether an array that nothing else holds has its memory for itself: its own, or that of a base held by nothing else."""
     flags = array.flags
     if not (flags.writeable and flags.c_contiguous):
         return False
@@ -347,5 +347,5 @@ _BY_ONE = _held(np.zeros(1).reshape(1))
 
 
 def formed(value: Value, t: Type) -> Value:
-    """A value in the form that its type says."""
+    """A value in the form of its type."""
     return value if t.shape else as_form(value, t.form)

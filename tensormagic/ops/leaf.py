@@ -23,7 +23,7 @@ _serial = itertools.count()
 
 @dataclass(eq=False)
 class Source:
-    """What stands behind an input: a name for messages, and the value that was read (None in an abstract trace)."""
+    """The origin of an input: its name for messages, and the value that was read (None in an abstract trace)."""
 
     name: str
     value: Value = field(default=None, repr=False)
@@ -63,7 +63,7 @@ IOTA = Leaf(
 
 
 def _iota_rows(node: Node, _axes: Axes, rows: Size) -> int:
-    """Along the rows themselves it numbers them: a chunk is told how many come before it."""
+    """Along the rows it numbers them: a chunk is told how many rows come before it."""
     axis = rows_in(node["shape"], rows)
     if axis is None:
         raise Mixed("has a shape that follows from the number of rows")
@@ -91,7 +91,7 @@ _WHOLE = {int, bool}
 
 @lru_cache(2048, typed=True)
 def _number(value: float) -> Node:
-    """That of a number whose equals have its bits."""
+    """The constant of a number whose equals all have its bits."""
     bits = Bits.of(value)
     return make(CONSTANT, type=python(type(value)), bits=bits)
 
@@ -105,7 +105,7 @@ def size_node(size: Size) -> Node:
 
 
 def size_of(node: Node) -> Size | None:
-    """The size that an integer without axes is, itself an atom where nothing else is known of it; None for any other node."""
+    """A rank-0 integer as a size, itself an atom if nothing else is known of it; None for any other node."""
     return as_size(node)
 
 
@@ -115,17 +115,17 @@ def iota(shape: tuple[Size, ...], axis: int) -> Node:
 
 
 def input_node(source: Source, t: Type, within: Within = None) -> Node:
-    """The node of an input; of an integer, ``low <= value < high`` may be known."""
+    """The node of an input; for an integer, ``within`` may give bounds ``low <= value < high``."""
     return make(INPUT, type=t, source=source, **_known(within))
 
 
 def index_node(name: str, low: Size, high: Size) -> Node:
-    """A Python integer that stands for the index of a loop: ``low <= index < high``."""
+    """A Python integer that stands for a loop index: ``low <= index < high``."""
     return input_node(Source(name), python(int), (low, high))
 
 
 def open_type(source: Source, dtype: Any, shape: tuple[int, ...], form: str = "array") -> Type:
-    """The type of an input with its sizes left open: every axis but those of extent 0 or 1 is a symbol."""
+    """The type of an input with open sizes: each axis is a symbol, except those of extent 0 or 1."""
     sizes: tuple[int | Dim, ...] = tuple(
         n if n in {0, 1} else symbol(f"{source.name}.{axis}#{source.serial}", n) for axis, n in enumerate(shape)
     )
@@ -133,7 +133,7 @@ def open_type(source: Source, dtype: Any, shape: tuple[int, ...], form: str = "a
 
 
 def parameter(index: int, t: Type, within: Within = None) -> Node:
-    """Parameter number ``index`` of a closed graph; of an integer, ``low <= value < high`` may be known."""
+    """Parameter number ``index`` of a closed graph; for an integer, ``within`` may give bounds ``low <= value < high``."""
     return make(PARAMETER, type=t, index=index, **_known(within))
 
 
@@ -142,13 +142,13 @@ def _known(within: Within) -> dict[str, Any]:
 
 
 def constant_value(node: Node) -> np.ndarray[Any, Any] | None:
-    """The value of a constant node, seen through broadcasts and whose it is; None for any other."""
+    """The value of a constant, also below broadcasts and ``named``; None for any other node."""
     while node.op.name in {"broadcast", "named"}:
         node = node.args[0]
     return node["bits"].array() if node.op is CONSTANT else None
 
 
 def is_constant_zero(node: Node) -> bool:
-    """Whether a node is a constant of zeros."""
+    """Whether a node is a constant that is zero everywhere."""
     value = constant_value(node)
     return value is not None and not value.any()

@@ -34,7 +34,7 @@ class Given(NamedTuple):
     Parameters
     ----------
     name
-        What the text calls it.
+        Its variable.
     type
         Its type.
     owned
@@ -47,7 +47,7 @@ class Given(NamedTuple):
 
 
 class Text:
-    """What is written: lines, the objects that they mention, and the nodes that each line computes, innermost first."""
+    """The text being written: its lines, the objects they mention, and the nodes that each line computes, innermost first."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -59,7 +59,7 @@ class Text:
         self._count = 0
 
     def line(self, text: str) -> None:
-        """One line, in the block that is open."""
+        """Write one line in the current block."""
         self.lines.append("    " * self.depth + text)
         self.nodes.append(tuple(reversed(self.within)))
 
@@ -69,7 +69,7 @@ class Text:
         return f"{letter}{self._count}"
 
     def object(self, value: Any, letter: str = "K") -> str:
-        """The name of an object, which is kept."""
+        """The name of an object, which is kept alive."""
         key = letter, id(value)
         if key not in self._named:
             self._named[key] = f"{letter}_{len(self.objects)}"
@@ -78,7 +78,7 @@ class Text:
 
     @contextmanager
     def block(self, head: str) -> Generator[None]:
-        """Lines under a head."""
+        """Indent the lines written within, under ``head``."""
         self.line(head)
         self.depth += 1
         before = len(self.lines)
@@ -88,17 +88,17 @@ class Text:
         self.depth -= 1
 
     def drop(self, names: Sequence[str]) -> None:
-        """Let variables hold nothing."""
+        """Set variables to None."""
         if names:
             self.line(f"{' = '.join(names)} = None")
 
     def move(self, sources: Sequence[str], targets: Sequence[str]) -> None:
-        """Assign all at once."""
+        """Assign all sources to the targets in one statement."""
         if sources and list(sources) != list(targets):
             self.line(f"{', '.join(targets)} = {', '.join(sources)}")
 
     def formed(self, name: str, given: Type, wanted: Type) -> str:
-        """A number in the form of ``wanted``."""
+        """An expression for a rank-0 value converted to the form of ``wanted``."""
         if wanted.shape or given.form == wanted.form:
             return name
         if wanted.form == "array":
@@ -108,7 +108,7 @@ class Text:
         return f"{name}[()]" if given.form == "array" else f"{self.object(wanted.dtype.type)}({name})"
 
     def function(self, name: str, parameters: str) -> Callable[..., Any]:
-        """The function that the lines are the body of."""
+        """Compile the lines as the body of a function."""
         source = "\n".join([f"def {name}({parameters}):", *self.lines, ""])
         names = {**self.objects, "__name__": __name__, "NODES": [(), (), *self.nodes]}
         exec(compile(source, "<tensormagic loop>", "exec"), names)  # noqa: S102 (our own text)
@@ -116,7 +116,7 @@ class Text:
 
 
 class Scope:
-    """The text of one closed graph.
+    """Writes the text of one closed graph.
 
     Parameters
     ----------
@@ -125,9 +125,9 @@ class Scope:
     graph
         The graph.
     given
-        What its parameters are.
+        The operands for its parameters.
     moving
-        For the body or the test of a loop, how many of the parameters change from iteration to iteration.
+        For the body or test of a loop, the number of leading parameters that change from iteration to iteration.
     """
 
     def __init__(self, text: Text, graph: Graph, given: Sequence[Given], moving: int | None = None) -> None:
@@ -154,7 +154,7 @@ class Scope:
     # sizes ------------------------------------------------------------------------------------------------------------
 
     def size(self, size: Size) -> str:
-        """A size as an expression, in brackets where it is more than a name or a number."""
+        """A size as an expression, in brackets unless it is a name or a number."""
         return bracketed(python_text(size, self._atom))
 
     def _atom(self, a: Any) -> str:
@@ -167,25 +167,25 @@ class Scope:
         return f"({''.join(f'{self.size(s)}, ' for s in shape)})"
 
     def users_of(self, node: Node) -> Sequence[Node]:
-        """What reads a node."""
+        """The nodes that read ``node``."""
         return self._users.get(node, ())
 
     def drops(self, node: Node) -> bool:
-        """Whether a part is taken without its axes of extent 1."""
+        """Whether a slice is taken without its axes of extent 1."""
         return drops_ones(node, self.users_of(node)) and node not in self.graph.results
 
     def is_number(self, node: Node) -> bool:
-        """Whether a part is taken as the number that it is."""
+        """Whether a slice of one element is taken as a number."""
         return self.drops(node) and not without_ones(node.type.shape)
 
     def is_dropped(self, node: Node, name: str) -> bool:
-        """Whether a name stands for a part without its axes of extent 1, or for what a reshape of ``node`` only adds such axes to."""
+        """Whether ``name`` holds a slice without its axes of extent 1, or the value to which the reshape ``node`` only adds such axes."""
         if node in self.names and node.op is SLICE and self.names[node] == name:
             return self.drops(node)
         return bool(node.args) and node.op is RESHAPE and self.names.get(node.args[0]) == name
 
     def overwritten(self, node: Node) -> tuple[str, str] | None:
-        """An operand of the result's type that nothing reads afterwards, and whether only its variable holds it, as a condition."""
+        """An operand of the result's type that is dead afterwards, and the condition that only its variable holds it; or None."""
         for a in node.args:
             name = self.names[a]
             dead = a in self._last and name in self._made and name not in self._fixed and self._alive[name] == 1
@@ -195,7 +195,7 @@ class Scope:
         return None
 
     def evaluated(self, node: Node) -> str:
-        """The value by the op's own ``evaluate``."""
+        """A call of the op's own ``evaluate``."""
         object_of, args = self.text.object, ", ".join(self.names[a] for a in node.args)
         return f"{object_of(node.op.evaluate)}({object_of(node)}, [{args}], {self._sizer_of(node)})"
 
@@ -203,7 +203,7 @@ class Scope:
         return self._sizer(node.sized_by) if _is_sized(node) else self.text.object(_same)
 
     def _sizer(self, nodes: Sequence[Node]) -> str:
-        """What gives the number that a size is, as ``evaluate`` takes it."""
+        """The function that evaluates sizes, as ``evaluate`` takes it."""
         symbols = ", ".join(f"{self.text.object(a)}: {name}" for a, name in self.symbols.items())
         values = ", ".join(f"{self.text.object(n)}: {self.names[n]}" for n in nodes)
         return f"{self.text.object(sizer)}({{{symbols}}}, {{{values}}})"
@@ -211,7 +211,7 @@ class Scope:
     # the parts of a run -----------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """What is done once: numbers get the form of the parameters, and sizes are read and checked."""
+        """Write what is done once: convert numbers to the forms of the parameters, read and check sizes."""
         for p, g in zip(self.graph.parameters, self.given, strict=True):
             if p.type.form != g.type.form and not p.type.shape:
                 self._bind(p, self._variable(self.text.formed(g.name, g.type, p.type), heavy=False))
@@ -236,7 +236,7 @@ class Scope:
                 self.text.line(f"{self.text.object(bind)}({self.text.object(self.graph)}, [{arrays}])")
 
     def first(self) -> None:
-        """What is checked before the first step."""
+        """Write the checks before the first step."""
         self._check(self.plan.first)
 
     @property
@@ -246,11 +246,11 @@ class Scope:
 
     @property
     def repeats(self) -> bool:
-        """Whether there is anything that is the same at every iteration."""
+        """Whether some steps are the same at every iteration."""
         return bool(self.plan.once)
 
     def once(self) -> None:
-        """What is the same at every iteration."""
+        """Write the steps that are the same at every iteration."""
         before = set(self._made)
         for step in self.plan.once:
             self._step(step)
@@ -258,7 +258,7 @@ class Scope:
         self._fixed |= self._kept
 
     def steps(self, targets: Sequence[str]) -> None:
-        """All other steps, and the results assigned to variables."""
+        """Write the other steps, and assign the results to ``targets``."""
         for step in self.plan.steps:
             self._step(step)
         self.text.move([self.names[r] for r in self.graph.results], targets)
@@ -291,7 +291,7 @@ class Scope:
         self.text.within.pop()
 
     def _alias(self, step: Step) -> str | None:
-        """The name that stands for a node already: one result of several, or a move that whatever reads it does by itself."""
+        """An existing name for a node: one of several results, or a move that its readers redo themselves; else None."""
         node = step.node
         if node.op is ITEM and node.args[0] in self._parts:
             return self._parts[node.args[0]][node["index"]]
@@ -302,7 +302,7 @@ class Scope:
         return self.names[node.args[0]] if node.op.is_aside(node, self) else None
 
     def _inside(self, step: Step) -> bool:
-        """A region, written where it stands; False for any other op."""
+        """Write a region inline; False for any other op."""
         write = getattr(step.node.op, "written", None)
         if write is None or self.text.depth > DEEPEST:
             return False
@@ -318,7 +318,7 @@ class Scope:
         return True
 
     def _have(self, step: Step, targets: list[str]) -> None:
-        """Variables hold the results of a step, one each."""
+        """Record that variables hold the results of a step, one each."""
         self._parts[step.node] = targets
         for name, t in zip(targets, step.node.types, strict=True):
             self._alive[name] += 1
@@ -327,7 +327,7 @@ class Scope:
         self._drop((*step.before, *step.after))
 
     def _stored(self, step: Step) -> bool:
-        """A store in place, or into a copy where something else reads the array; False for an op that says nothing of it."""
+        """Write a store, in place or into a copy if something else reads the array; False if the op cannot be written so."""
         node, text = step.node, self.text
         if step.reuse is None or not hasattr(node.op, "store"):
             return False
@@ -349,7 +349,7 @@ class Scope:
         return True
 
     def _called(self, step: Step) -> None:
-        """The value by the op's own ``evaluate``, which takes over operands that nothing reads after it."""
+        """Write a call of the op's own ``evaluate``, which may reuse dead operands."""
         node, text = step.node, self.text
         if step.reuse is None and step.consume is None:
             self._assign(step, self.evaluated(node))
@@ -410,7 +410,7 @@ class Scope:
 
 
 def write_graph(text: Text, graph: Graph, given: Sequence[Given], targets: Sequence[str]) -> None:
-    """A graph that runs once, and its results assigned to variables."""
+    """Write a graph that runs once, and assign its results to ``targets``."""
     scope = Scope(text, graph, given)
     scope.begin()
     scope.first()
@@ -418,19 +418,19 @@ def write_graph(text: Text, graph: Graph, given: Sequence[Given], targets: Seque
 
 
 def is_heavy(t: Type) -> bool:
-    """Whether a value is dropped as soon as it may be."""
+    """Whether a value is dropped as early as possible."""
     return bool(t.shape) or t.form == "tape"
 
 
 def _literal(value: Value) -> str | None:
-    """A finite Python number as text; None for what is none."""
+    """A finite Python number as text; None for anything else."""
     if type(value) not in {int, bool, float} or not math.isfinite(value):
         return None
     return repr(value) if math.copysign(1, value) > 0 else f"({value!r})"
 
 
 def _is_sized(node: Node) -> bool:
-    """Whether a size that is not a number stands among the params of a node, or in its type."""
+    """Whether the params or types of a node contain a symbolic size."""
     pending: list[Any] = [*(v for _, v in node.param_items), *(t.shape for t in node.types)]
     while pending:
         value = pending.pop()

@@ -18,7 +18,7 @@ _LONGEST = 60  # of a notation
 
 
 def meaning(op: Operation) -> str:
-    """Its doc, and in brackets what NumPy or SciPy calls it, where one of them has it.
+    """Its doc, followed by NumPy's or SciPy's name in brackets, if there is one.
 
     >>> meaning(registry["softplus"]), meaning(registry["xlogy"])
     ('log(1 + exp(x)), without overflow (np.logaddexp(x, 0))', 'x log(y), which is 0 for x = 0 (scipy.special.xlogy)')
@@ -27,16 +27,14 @@ def meaning(op: Operation) -> str:
 
 
 def of_node(node: Node) -> str:
-    """The same; of a product of arrays with its letters, as ``np.einsum`` takes them."""
+    """As :func:`meaning`; for a contraction with its subscripts, as ``np.einsum`` takes them."""
     if node.op is not CONTRACT:
         return meaning(node.op)
     return _joined(node.op.doc, f'np.einsum("{node["subscripts"]}", ...)')
 
 
 def brought_in(rules: Sequence[str], wanted: Collection[str] = ()) -> dict[str, str]:
-    """The operations that rules have put in the place of others, as the rules' texts say, each with its meaning.
-
-    Those of ``wanted`` names alone, where these are given.
+    """The operations that rules introduce, by the rules' texts, each with its meaning; only those ``wanted``, if given.
 
     >>> brought_in(["log1p(exp(x)) -> softplus(x)"])
     {'softplus': 'log(1 + exp(x)), without overflow (np.logaddexp(x, 0))'}
@@ -53,7 +51,7 @@ def brought_in(rules: Sequence[str], wanted: Collection[str] = ()) -> dict[str, 
 
 
 def reason(rules: Sequence[str]) -> str:
-    """What an operation that rules have brought in is there for, as its doc says behind a comma; nothing where none says it.
+    """Why rules introduce an operation, as its doc says after a comma; empty if none says so.
 
     >>> reason(["log1p(exp(x)) -> softplus(x)"]), reason(["x + y -> y + x"])
     ('no overflow', '')
@@ -72,7 +70,7 @@ def _joined(doc: str, notation: str) -> str:
 
 
 def _notation(op: Operation) -> str:
-    """``np.logaddexp(x, 0)``, ``scipy.special.xlogy``, ``np.log1p``; nothing where neither has it, or it is long."""
+    """``np.logaddexp(x, 0)``, ``scipy.special.xlogy``, ``np.log1p``; empty if there is none, or it is long."""
     text = op.in_numpy
     if "{" in text:
         try:

@@ -26,13 +26,13 @@ class Index(NamedTuple):
     offset: Size = 0
 
     def through(self, start: Size, step: int) -> Index:
-        """The same index, into a slice that begins at ``start`` and goes by ``step``."""
+        """The same index into a slice that begins at ``start`` with ``step``."""
         return Index(self.variable, self.step * step, self.offset * step + start)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Move(Op):
-    """A move of one operand (``concatenate`` and ``gather`` have kinds of evaluation of their own, and no index map)."""
+    """A move of one operand (``concatenate`` and ``gather`` have their own evaluation, and no index map)."""
 
     kind = "move"
     any_dtype = True
@@ -84,7 +84,7 @@ class Move(Op):
 
 
 def show(shape: Sequence[Size]) -> str:
-    """A shape as NumPy prints it, with the sizes that were seen."""
+    """A shape as NumPy prints it, with the sizes seen at capture."""
     return shape_text([*map(size_text, shape)])
 
 
@@ -94,7 +94,7 @@ def shape_text(sizes: Sequence[str]) -> str:
 
 
 def same(left: Size, right: Size) -> bool:
-    """Whether two sizes may be equal: structurally, or by what was seen at capture."""
+    """Whether two sizes may be equal: structurally, or as seen at capture."""
     if left == right:
         return True
     seen = hint(left), hint(right)
@@ -102,7 +102,7 @@ def same(left: Size, right: Size) -> bool:
 
 
 def broadcast_shapes(shapes: Sequence[Shape]) -> Shape:
-    """NumPy's broadcasting of shapes; only an extent that is 1 in the code is stretched."""
+    """NumPy's broadcasting of shapes; only an extent that is literally 1 is stretched."""
     axes = [s for s in shapes if s]
     if not axes or all(s == axes[0] for s in axes[1:]):
         return axes[0] if axes else ()
@@ -127,7 +127,7 @@ def broadcast_shapes(shapes: Sequence[Shape]) -> Shape:
 
 
 def normalise_axis(axis: int, ndim: int, name: str = "") -> int:
-    """A non-negative axis; ``name`` is that of the parameter, for messages."""
+    """A nonnegative axis; ``name`` is the parameter's name, for messages."""
     axis = operator.index(axis)
     if not -ndim <= axis < ndim:
         raise AxisError(f"{name}{': ' * bool(name)}axis {axis} is out of bounds for array of dimension {ndim}")

@@ -20,7 +20,7 @@ _serial = itertools.count()
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Named(Move):
-    """A move of everything to where it is."""
+    """The identity, with an identity of its own."""
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, object]) -> Type:
         del params
@@ -44,12 +44,12 @@ NAMED = Named(
 
 
 def named(x: Node) -> Node:
-    """``x`` as a value of its own."""
+    """``x`` as a distinct node."""
     return make(NAMED, (x,), serial=next(_serial))
 
 
 def is_bare(node: Node) -> bool:
-    """Whether a value is made of constants alone, so that nothing tells it from others that are."""
+    """Whether a value is made of constants alone, so that equal ones cannot be told apart."""
     pending, seen = [node], {node}
     while pending:
         one = pending.pop()
@@ -62,7 +62,7 @@ def is_bare(node: Node) -> bool:
 
 
 def unnamed(results: Sequence[Node]) -> list[Node]:
-    """``results`` without the identities of what they are computed from: rules look through none."""
+    """``results`` with every ``named`` removed, since rules do not look through them."""
     order = topological(results)
     if all(n.op is not NAMED for n in order):
         return list(results)

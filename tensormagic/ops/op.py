@@ -24,7 +24,7 @@ AWAY: set[type] = set()  # the classes of arrays on devices: without axes they s
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Op(Operation):
-    """One operation of the registry. A subclass is a *kind*: it answers every question for all of its ops."""
+    """One operation of the registry. A subclass is a *kind*, which answers every question for all of its ops."""
 
     kind = "op"
 
@@ -41,7 +41,7 @@ class Op(Operation):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Leaf(Op):
-    """Parameters, inputs, constants, sizes: what has no operands."""
+    """Ops without operands: parameters, inputs, constants, sizes."""
 
     kind = "leaf"
     any_dtype = True
@@ -79,22 +79,22 @@ class Leaf(Op):
 
 
 def is_cheap(op: Operation) -> bool:
-    """Whether a function of elements costs no more than to read its operand again."""
+    """Whether an element-wise function costs no more than reading its operand again."""
     return op.kind == "pointwise" and 0 < op.weight <= CHEAP
 
 
 def has_negative_size(node: Node) -> bool:
-    """Whether a size of the result may be negative, for the data that it depends on."""
+    """Whether a size of the result may be negative for some data."""
     return not all(is_at_least(s, 0) for s in node.type.shape)
 
 
 def plainly(node: Node) -> str:
-    """What messages call what a node does, where a user would not know the name of its op; empty elsewhere."""
+    """What messages call the op, if a user would not know its name; else empty."""
     return node.op.plainly
 
 
 def as_form(value: Value, form: str) -> Value:
-    """A rank-0 value as array, NumPy scalar or Python number; a tape is one already, and on a device there is one form."""
+    """A rank-0 value as array, NumPy scalar or Python number; tapes and values on a device stay as they are."""
     if form == "tape" or type(value) in AWAY:
         return value
     if form == "array":

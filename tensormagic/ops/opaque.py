@@ -28,7 +28,7 @@ _warn: ContextVar[Warn | None] = ContextVar("warn", default=None)
 
 @contextmanager
 def heard_by(warn: Warn) -> Generator[None]:
-    """Have ``warn`` called with what the calls of libraries that run within the block warn of."""
+    """Call ``warn`` with the warnings of library calls that run within the block."""
     token = _warn.set(warn)
     try:
         yield
@@ -129,12 +129,12 @@ class Opaque(Op):
 
 
 def along_axis(node: Node, axes: Axes, _rows: Size) -> int:
-    """Rows of a call that runs along its ``axis``, another one than theirs."""
+    """The axis of rows for a call that runs along its own ``axis``, which must be another one."""
     return other_axis(axes, (node["axis"],))
 
 
 def in_stack(node: Node, axes: Axes, _rows: Size) -> int:
-    """Rows of a call on matrices, along an axis of their stack."""
+    """The axis of rows for a call on stacks of matrices, along an axis of the stack."""
     axis = common_axis(axes)
     if any(axis >= n.type.ndim - 2 for n in node.args):
         raise Mixed("works on matrices that have the rows within them")
@@ -143,7 +143,7 @@ def in_stack(node: Node, axes: Axes, _rows: Size) -> int:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Store(Opaque):
-    """A call that stores into its first operand, an array: into a copy, where that is needed elsewhere."""
+    """A call that stores into its first operand, an array, or into a copy if that is needed elsewhere."""
 
     any_dtype = True
 
@@ -153,11 +153,11 @@ class Store(Opaque):
         return self.reuse(node, [np.array(values[0], order="C"), *values[1:]], size)
 
     def reuse(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
-        """As ``evaluate``, in the first operand, which nothing else reads."""
+        """As ``evaluate``, in the memory of the first operand, which nothing else reads."""
         return super().evaluate(node, values, size)
 
     def store(self, node: Node, given: Sequence[str], scope: Any) -> tuple[str, Callable[[str], str]] | None:
-        """What copies the array, and the statement that stores into the one of a name, for a text; None where a size is asked."""
+        """Texts for a loop: the copy of the array, and a statement that stores into a given name; None if a size is symbolic."""
         if any(isinstance(v, Dim) for v in node.params.values()):
             return None
         rest = ", ".join([*given[1:], *(f"{k}={v!r}" for k, v in node.params.items())])
@@ -166,7 +166,7 @@ class Store(Opaque):
 
 
 def concrete(params: Mapping[str, Any], size: Callable[[Size], int]) -> dict[str, Any]:
-    """Parameters with their symbolic sizes as numbers."""
+    """Parameters with symbolic sizes as numbers."""
     return {k: size(v) if isinstance(v, Dim) else v for k, v in params.items()}
 
 

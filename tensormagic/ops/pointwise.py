@@ -151,7 +151,7 @@ class Pointwise(Op):
         return self._of_numbers(node, given, infix, forms, scope)
 
     def _infix(self, node: Node, given: Sequence[str]) -> str | None:
-        """Python's own operator, where the loop code is one: on numbers and arrays alike it is NumPy's."""
+        """A Python operator, if the scalar code is one and means the same as NumPy's on numbers and arrays; else None."""
         kind = node.args[0].type.dtype.kind
         source = self.source if isinstance(self.source, str) else self.source.get(kind, "")
         fits = kind in "fiub" and node.args[0].type.dtype != np.float16 and _OPERATOR.fullmatch(source)
@@ -256,7 +256,7 @@ _WITHIN = {"bitwise_and", "bitwise_or", "bitwise_xor", "right_shift"}  # of 64 b
 
 
 def whole_number(node: Node) -> int | None:
-    """The integer that a constant is, in whichever form."""
+    """The value of an integer constant, in any form; None for any other node."""
     while node.op.name == "form":
         node = node.args[0]
     whole = node.op is CONSTANT and not node.type.shape and node.type.dtype.kind in "iu"
@@ -264,7 +264,7 @@ def whole_number(node: Node) -> int | None:
 
 
 def _shifted(node: Node, given: Sequence[str], *, weak: bool) -> str | None:
-    """Python's operator for a shift of numbers of one kind by a constant, by as many bits as there are: there it is NumPy's."""
+    """Python's shift operator, for a constant shift by less than the number of bits: then it equals NumPy's; else None."""
     sign = {"left_shift": "<<", "right_shift": ">>"}.get(node.op.name)
     if sign is None or len({(a.type.dtype, a.type.form) for a in node.args}) != 1:
         return None
@@ -282,17 +282,17 @@ def _wrapped(number: int) -> int:
 
 
 def broadcasts(op: Op) -> bool:
-    """Whether NumPy's function of an op stretches its operands by itself."""
+    """Whether NumPy's function of an op broadcasts its operands."""
     return isinstance(op, Pointwise) and (isinstance(op.numpy, np.ufunc) or op.numpy is np.where)
 
 
 def takes_whole(operand: Node, node: Node) -> bool:
-    """Whether an operand has the shape of a node, and its value is sure to be that array and not what is stretched to it."""
+    """Whether an operand has the shape of ``node``, and is not itself a broadcast."""
     return operand.type.shape == node.type.shape and operand.op.name != "broadcast"
 
 
 def in_parts(function: Callable[..., Value], operands: Sequence[Value]) -> Value:
-    """``function(*operands)``; of large arrays part by part, between which an interrupt is heard."""
+    """``function(*operands)``; large arrays are computed in parts, so that an interrupt is noticed in between."""
     arrays = [v for v in operands if isinstance(v, np.ndarray) and v.ndim]
     whole = max(arrays, key=lambda v: v.size, default=None)
     if (
@@ -323,7 +323,7 @@ LARGE = 1 << 12  # elements, from which storing into memory that is at hand is f
 
 @functools.cache
 def _of_one(op: Pointwise, dtype: np.dtype[Any], count: int) -> np.dtype[Any] | None:
-    """The dtype of the result for operands that all have one dtype, where the loop takes them as they are."""
+    """The dtype of the result if all operands have one dtype that the loop takes as it is; else None."""
     if is_stored(dtype):
         return None
     try:
@@ -335,7 +335,7 @@ def _of_one(op: Pointwise, dtype: np.dtype[Any], count: int) -> np.dtype[Any] | 
 
 @functools.cache
 def _loop(op: Pointwise, operands: tuple[tuple[np.dtype[Any], bool], ...]) -> Signature:
-    """The dtypes of the loop of an op for operands of these dtypes, each with whether it is weak."""
+    """The dtypes of an op's loop for operands given by dtype and weakness."""
     if any(dtype.kind not in "biufc" and not is_stored(dtype) for dtype, _ in operands):
         raise TypeError
     alone = all(weak for _, weak in operands)
@@ -346,12 +346,12 @@ def _loop(op: Pointwise, operands: tuple[tuple[np.dtype[Any], bool], ...]) -> Si
 
 
 def computed_in(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype that functions of a dtype are computed in."""
+    """The dtype in which functions of ``dtype`` are computed: single precision for bfloat16."""
     return SINGLE if is_stored(dtype) else dtype
 
 
 def in_single(op: Op, nodes: Sequence[Node], **params: Any) -> Node:
-    """A node that adds to its first operand, of values that only memory holds in single precision until its end."""
+    """A node that accumulates into its first operand; bfloat16 is accumulated in single precision."""
     dtype = nodes[0].type.dtype
     if not is_stored(dtype):
         return make(op, nodes, **params)

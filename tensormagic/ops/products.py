@@ -15,7 +15,7 @@ _PRODUCTS = {
 
 
 def product(subscripts: str, args: Sequence[str]) -> str:
-    """A product of two operands, as it is written with their texts; by the subscripts where it is none of matrices.
+    """The text of a contraction of two operands: a matrix product if it is one, else ``einsum``.
 
     >>> product("ij,ik->jk", ["X", "r"]), product("ij,jk->ik", ["X", "W"])
     ('X.T @ r', 'X @ W')

@@ -18,12 +18,12 @@ DIGITS = 700
 
 
 class UnknownError(Exception):
-    """What is not known as a real number; its text is the name of an op."""
+    """Something has no definition over real numbers; its text is the name of an op."""
 
 
 @cache
 def numbers() -> Any:
-    """The numbers of mpmath, with enough digits; ImportError where it is not installed."""
+    """An mpmath context with enough digits; raises ImportError if mpmath is not installed."""
     import mpmath
 
     mp = mpmath.mp.clone()
@@ -33,7 +33,7 @@ def numbers() -> Any:
 
 @cache
 def _functions() -> Mapping[str, Any]:
-    """What the scalar texts of ops call, over real numbers: by mpmath's names where these are the same."""
+    """The functions that scalar texts of ops call, over mpmath numbers."""
     mp = numbers()
 
     def real(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -92,22 +92,22 @@ def _trunc(x: Any) -> Any:
 
 
 def real_number(value: Any) -> Any:
-    """A number as it is."""
+    """A number as an exact mpmath number."""
     return numbers().mpf(float(value)) if not isinstance(value, bool | np.bool_) else bool(value)
 
 
 def reals(values: Any) -> Any:
-    """Numbers as they are, in an array of objects."""
+    """Numbers as exact mpmath numbers, in an array of objects."""
     return np.frompyfunc(real_number, 1, 1)(values)
 
 
 def real_values(node: Node, values: Sequence[Any], size: Callable[[Any], int]) -> Any:
-    """The real numbers that ``node`` is where its operands are these, arrays of objects; nan where it is not defined.
+    """The exact value of ``node`` for exact operands, given as arrays of objects; nan where it is undefined.
 
     Raises
     ------
     UnknownError
-        For an op of which that is not known.
+        For an op without a definition over real numbers.
     """
     if any(t.dtype.kind == "c" for t in node.types):
         raise UnknownError("complex numbers")
@@ -159,7 +159,7 @@ def _of_op(op: Pointwise, kind: str, arity: int) -> Callable[..., Any]:
 
 
 def ulps(value: Any, true: Any, dtype: Any) -> float:
-    """How far ``value`` is from a real number, in units of the last place of that number; 0 for the right overflow."""
+    """The error of ``value`` in units in the last place of the true value; 0 for a correct overflow."""
     mp, info = numbers(), np.finfo(dtype)
     if abs(true) >= mp.mpf(float(info.max)) * (1 + mp.mpf(float(info.eps)) / 4):
         return 0.0 if np.isinf(value) and (value > 0) == (true > 0) else np.inf

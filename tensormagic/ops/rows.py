@@ -27,7 +27,7 @@ SUM = "add"
 
 
 def is_linear(node: Node, axes: Axes) -> bool:
-    """Whether a node of which some operands are sums over rows is itself one: the node of the sum is the sum of the nodes of parts."""
+    """Whether a node of partial sums over rows is itself a partial sum: the node of the sums is the sum of the parts' nodes."""
     summed = [a == SUM for a in axes]
     if any(a is not None and a != SUM for a in axes):
         return False
@@ -43,14 +43,14 @@ def is_linear(node: Node, axes: Axes) -> bool:
 
 
 class Merged(int):
-    """An axis that is put together of that of the rows and others, as of ``x.reshape(-1)``: chunks have parts of it, in another order.
+    """An axis merged from that of the rows and others, as in ``x.reshape(-1)``: chunks have parts of it in another order.
 
     Parameters
     ----------
     axis
         Its number.
     of
-        The sizes that it is put together of; None for what is the same all along it.
+        The sizes merged into it; None for a value that is constant along it.
     at
         Which of these is that of the rows.
     """
@@ -65,16 +65,16 @@ class Merged(int):
 
 
 def shifted(axis: int, by: int) -> int:
-    """An axis of rows under another number."""
+    """An axis of rows with its number changed by ``by``."""
     return Merged(axis + by, axis.of, axis.at) if isinstance(axis, Merged) else axis + by
 
 
 class Mixed(Exception):  # noqa: N818 (caught where the user's line is known)
-    """Rows are mixed in a way that has no rule."""
+    """Raised when rows are mixed in a way that has no rule."""
 
 
 def common_axis(axes: Sequence[int | None]) -> int:
-    """The axis that all operands have their rows along."""
+    """The axis of rows that all operands have."""
     found = set(axes)
     if found == {None}:
         raise Mixed("has a size that follows from the number of rows")
@@ -91,7 +91,7 @@ def common_axis(axes: Sequence[int | None]) -> int:
 
 
 def other_axis(axes: Axes, own: Sequence[int]) -> int:
-    """The axis of rows for what runs along axes of its own and keeps the shape."""
+    """The axis of rows for an op that runs along its own axes and keeps the shape."""
     axis = common_axis(axes)
     if axis in own:
         raise Mixed("runs along the rows, and each of these depends on others")
@@ -99,7 +99,7 @@ def other_axis(axes: Axes, own: Sequence[int]) -> int:
 
 
 def missing_rows(size: Size, rows: Size) -> int | None:
-    """By how much a size is less than the number of rows; None where it is no such size.
+    """How much smaller a size is than the number of rows; None if that is not a known number of at least 0.
 
     Examples
     --------
@@ -113,25 +113,25 @@ def missing_rows(size: Size, rows: Size) -> int | None:
 
 
 def is_multiple(size: Size, rows: Size) -> bool:
-    """Whether a size is so many times the number of rows, whatever that is."""
+    """Whether a size is a multiple of the number of rows for every such number."""
     own = atoms(rows)
     return bool(own) and set(own) <= set(atoms(size)) and size == substitute(size, dict.fromkeys(own, 1)) * rows
 
 
 def rows_in(shape: Sequence[Size], rows: Size) -> int | None:
-    """The first axis of a shape that is as long as the batch, or shorter by a number."""
+    """The first axis of a shape as long as the batch, or shorter by a fixed number; else None."""
     return next((k for k, size in enumerate(shape) if missing_rows(size, rows) is not None), None)
 
 
 def axis_of_rows(node: Node, axes: Axes, rows: Size) -> Found:
-    """The axis of rows in a result; for a part, the ufunc that puts two together.
+    """The axis of rows in a result; for a partial result, the ufunc that combines two.
 
     Parameters
     ----------
     node
         A node that reads rows, or whose shape has their number.
     axes
-        The axis of rows in each operand; None for one that is whole.
+        The axis of rows in each operand; None for an operand that is not split.
     rows
         The number of rows.
     """

@@ -23,14 +23,14 @@ from tensormagic.ops.tangents import total
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Update(Op):
-    """``x`` with the part that ``slices`` names set to (or increased by) ``value``."""
+    """``x`` with the slice ``slices`` set to (or increased by) ``value``."""
 
     kind = "update"
     any_dtype = True
 
     @property
     def adds(self) -> bool:
-        """Whether the value is added to what is there."""
+        """Whether the value is added to the present contents."""
         return bool(self.joins)
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
@@ -44,7 +44,7 @@ class Update(Op):
         return self.reuse(node, [np.array(values[0], order="C"), values[1]], size)
 
     def reuse(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
-        """As ``evaluate``, in the first operand, which nothing else reads."""
+        """As ``evaluate``, in the memory of the first operand, which nothing else reads."""
         result = values[0]
         part = concrete_slices(node, size)
         if self.adds:
@@ -54,7 +54,7 @@ class Update(Op):
         return result
 
     def store(self, node: Node, given: Sequence[str], scope: Any) -> tuple[str, Callable[[str], str]]:
-        """What copies the array, and the statement that stores into the one of a name, for a text."""
+        """Texts for a loop: the copy of the array, and a statement that stores into a given name."""
         drops = scope.is_dropped(node.args[1], given[1])
         part = places(node["slices"], node.type.shape, scope, drops=drops)
         sign = "+=" if self.adds else "="
@@ -101,7 +101,7 @@ def zeros_like(x: Node, dtype: Any = None) -> Node:
 
 
 def place_in(stack: Node, index: Node) -> Slices:
-    """Where one element of a stack is."""
+    """The slice of one element of a stack."""
     at = size_of(index)
     if at is None:
         raise AssertionError
@@ -109,7 +109,7 @@ def place_in(stack: Node, index: Node) -> Slices:
 
 
 def set_at(x: Node, value: Node, slices: Slices) -> Node:
-    """``x`` with the part ``slices`` replaced by ``value``, of the part's own shape; ``x`` itself, where that is this part."""
+    """``x`` with the slice ``slices`` replaced by ``value``; ``x`` itself if ``value`` is that slice."""
     own = value
     while own.op is RESHAPE:
         own = own.args[0]
@@ -119,12 +119,12 @@ def set_at(x: Node, value: Node, slices: Slices) -> Node:
 
 
 def add_at(x: Node, value: Node, slices: Slices) -> Node:
-    """``x`` with ``value`` added to the part ``slices``."""
+    """``x`` with ``value`` added to the slice ``slices``."""
     return make(ADD_AT, (x, value), slices=slices)
 
 
 def accumulate(old: Tangent, new: Node) -> Node:
-    """``old + new``, where what is added to parts of zeros goes into ``old`` and not into a dense pad."""
+    """``old + new``; parts added to zeros go directly into ``old`` instead of through a dense array."""
     if old is None:
         return new
     if new.type.form == "tape":
@@ -142,7 +142,7 @@ def accumulate(old: Tangent, new: Node) -> Node:
 
 
 def _parts(node: Node) -> list[Node] | None:
-    """What is added to zeros, part by part, to make ``node``; None where it is something else."""
+    """The additions to zeros, part by part, that make ``node``; None if it is anything else."""
     links: list[Node] = []
     while node.op.kind in {"update", "opaque"} and node.op.joins == "add":
         links.append(node)

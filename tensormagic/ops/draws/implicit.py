@@ -37,7 +37,7 @@ def _beta(x: Node, given: Given, moving: Given) -> Tangent:
 
 
 def _dirichlet(x: Node, given: Given, moving: Given) -> Tangent:
-    """Each element is a beta number, and the others share what it leaves as they did."""
+    """Each element is beta distributed, and the others keep their shares of what it leaves."""
     alpha, last = given["alpha"], (x.type.ndim - 1,)
     rest = broadcast(reduce_sum(alpha, last, keepdims=True), x.type.shape) - alpha
     by_a, _ = by_beta(alpha, rest, x)
@@ -47,7 +47,7 @@ def _dirichlet(x: Node, given: Given, moving: Given) -> Tangent:
 
 
 def _ratio(x: Node, given: Given, moving: Given) -> Tangent:
-    """Of the F distribution: ``x = dfden / dfnum * y / (1 - y)`` for a beta number y."""
+    """For the F distribution: ``x = dfden / dfnum * y / (1 - y)`` with y beta distributed."""
     first, second = given["dfnum"], given["dfden"]
     ratio = x * first / second
     by_a, by_b = by_beta(first / 2, second / 2, ratio / (1 + ratio))
@@ -57,7 +57,7 @@ def _ratio(x: Node, given: Given, moving: Given) -> Tangent:
 
 
 def _student(x: Node, given: Given, moving: Given) -> Tangent:
-    """``x * x = df * y / (1 - y)`` for a beta number y."""
+    """``x * x = df * y / (1 - y)`` with y beta distributed."""
     df = given["df"]
     ratio = x * x / df
     _, by_b = by_beta(0 * df + 0.5, df / 2, ratio / (1 + ratio))
@@ -67,8 +67,8 @@ def _student(x: Node, given: Given, moving: Given) -> Tangent:
 
 
 def _von_mises(x: Node, given: Given, moving: Given) -> Tangent:
-    iteration = x - given["mu"]
-    around = arctan2(sin(iteration), cos(iteration))
+    angle = x - given["mu"]
+    around = arctan2(sin(angle), cos(angle))
     return _along({"mu": lambda: 0 * x + 1, "kappa": lambda: by_concentration(given["kappa"], around)}, moving)
 
 
@@ -89,7 +89,7 @@ IMPLICIT: dict[str, Rule] = {
 
 
 def whole(x: Node, shape: tuple[Size, ...]) -> Node:
-    """A parameter or a tangent in double precision, in the shape of the sample."""
+    """A parameter or tangent in double precision, broadcast to the shape of the sample."""
     return broadcast(astype(x if x.type.shape else to_form(x, "scalar"), np.float64), shape)
 
 

@@ -80,12 +80,12 @@ class Draw(Opaque):
         return None, None if tangent is None else like(tangent, stand_in("sample", tangent_type(sample.type)))
 
     def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Any:
-        """Every element of the stack draws from its own state, one after the other."""
+        """Draw for each element of the batch from its own state, in a loop."""
         return _one_by_one(node, args, batched, size)
 
 
 def _drawer(node: Node) -> Callable[..., tuple[Any, Any]]:
-    """A function of the state and the arguments that draws, for loops: what is the same each time is looked up once."""
+    """A function of the state and the arguments that draws; what is the same for every call is looked up once."""
     method, names, legacy, form = node["method"], node["names"], node["legacy"], node.types[1].form
     fixed = dict(node["options"]) | ({} if node["size"] is None else {"size": node["size"]})
 
@@ -127,7 +127,7 @@ def _no_derivative(node: Node) -> DifferentiationError:
 
 
 def check_discrete(node: Node, active: Container[Node]) -> None:
-    """Refuse to take a sample of integers for constant whose parameters are differentiated."""
+    """Refuse derivatives through integer samples, which would be taken for constants."""
     if not node.types[1].inexact and any(a in active for a in node.args):
         raise _no_derivative(node)
 
@@ -201,7 +201,7 @@ SEED = Opaque(
 
 
 def seeded(seed: Node, bits: str, *, legacy: bool) -> Node:
-    """The state of a generator over the bit generator ``bits`` that is made of ``seed``."""
+    """The state of a generator over the bit generator ``bits``, seeded with ``seed``."""
     return make(SEED, (seed,), bits=bits, legacy=legacy)
 
 
@@ -209,7 +209,7 @@ def seeded(seed: Node, bits: str, *, legacy: bool) -> Node:
 
 
 def _standard(node: Node, method: str, **operands: Node) -> Node:
-    """What ``method`` draws from the state of ``node``, in the shape of its sample."""
+    """A sample that ``method`` draws from the state of ``node``, in the shape of the node's sample."""
     t = node.types[1]
     size = t.shape if t.shape or t.form == "array" else None
     return draw(
@@ -245,7 +245,7 @@ def _pareto(node: Node, given: Mapping[str, Node]) -> Node:
 
 
 def _implicit(node: Node, moving: Mapping[Node, Node]) -> Node:
-    """Of samples that are drawn by rejection, or otherwise without a formula that has a derivative."""
+    """The tangent of samples drawn by rejection, or by another formula without a derivative."""
     given = dict(zip(node["names"], node.args[1:], strict=True))
     tangents = {name: moving[v] for name, v in given.items() if v in moving}
     sample = item(node, 1)
@@ -272,7 +272,7 @@ def _triangular(node: Node, given: Mapping[str, Node]) -> Node:
 
 
 def _multivariate_normal(node: Node, given: Mapping[str, Node]) -> Node:
-    """By the factor of the covariance that NumPy takes."""
+    """The tangent through the factor of the covariance that NumPy uses."""
     method = dict(node["options"]).get("method", "svd")
     if method == "cholesky":
         factor = linalg.cholesky(given["cov"])

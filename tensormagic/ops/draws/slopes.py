@@ -19,7 +19,7 @@ _TERMS = 100_000
 
 @functools.cache
 def quadrature() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The nodes and the weights of Gauss's quadrature, made when they are first needed."""
+    """The nodes and weights of Gauss-Legendre quadrature, cached."""
     return np.polynomial.legendre.leggauss(120)
 
 
@@ -70,7 +70,7 @@ def gamma_slopes(shape: Any, x: Any) -> Any:
 
 
 def only_once(numbers: str) -> Callable[[Node, Sequence[Tangent]], Tangent]:
-    """The tangent of slopes that have none."""
+    """A function that refuses to differentiate slopes again."""
 
     def refuse(node: Node, tangents: Sequence[Tangent]) -> Tangent:
         del node, tangents

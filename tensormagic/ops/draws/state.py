@@ -24,7 +24,7 @@ def bits_of(generator: Any) -> Any:
 
 
 def encoded(generator: Any) -> Words:
-    """The state as words: which bit generator it is, its numbers, and for a ``RandomState`` the normal number that it has kept.
+    """The state as words: the bit generator, its numbers, and for a ``RandomState`` the normal number it keeps.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def encoded(generator: Any) -> Words:
 
 
 def _of_twister(state: Any, *, legacy: bool) -> Words:
-    """The same of NumPy's own generator, which has 624 numbers: each draw in a loop asks for them."""
+    """The same for MT19937, which has 624 numbers; a fast path, since each draw in a loop needs it."""
     words = np.empty(628 if legacy else 626, np.uint64)
     words[0], words[1:625], words[625] = KINDS.index("MT19937"), state["state"]["key"], state["state"]["pos"]
     if legacy:
@@ -66,7 +66,7 @@ def _words(name: str, state: Any) -> list[int]:
 
 
 def decoded(words: Words, *, legacy: bool) -> dict[str, Any]:
-    """The state that words say, as NumPy has it."""
+    """The state in NumPy's form."""
     name = KINDS[int(words[0])]
     own: dict[str, Any] = {"bit_generator": name}
     if legacy:
@@ -85,7 +85,7 @@ def decoded(words: Words, *, legacy: bool) -> dict[str, Any]:
 
 
 def put_back(generator: Any, words: Words) -> None:
-    """Give a generator of the notebook the state that words say."""
+    """Set a generator to the state that ``words`` encode."""
     if isinstance(generator, np.random.RandomState):
         generator.set_state(decoded(words, legacy=True))
     else:
@@ -93,7 +93,7 @@ def put_back(generator: Any, words: Words) -> None:
 
 
 class _Own(threading.local):
-    """Generators that draws are made with, one of each kind for a thread, and the words of the state that each has been left in."""
+    """The generators used for draws, one of each kind per thread, and the words of the state each was left in."""
 
     def __init__(self) -> None:
         self.made: dict[tuple[int, bool], Any] = {}
@@ -108,7 +108,7 @@ _own = _Own()
 
 
 def generator_at(words: Words, *, legacy: bool) -> Any:
-    """A generator in the state that words say, to be used at once and by nobody else."""
+    """A generator in the state that ``words`` encode, for immediate use only: it is shared."""
     words = np.asarray(words)
     key = int(words[0]), legacy
     found = _own.made.get(key)
@@ -120,9 +120,10 @@ def generator_at(words: Words, *, legacy: bool) -> Any:
 
 
 def left_by(generator: Any, before: Words, method: str, *, legacy: bool) -> Words:
-    """The state that a draw has left such a generator in: the next draw from there need not put it back.
+    """The state after a draw; the next draw from it need not set the generator's state again.
 
-    Nobody else writes to these words, or can: they are a value of a graph. ``before`` is the state that ``method`` has drawn from.
+    Nobody else writes to these words: they are a value of a graph. ``before`` is the state that ``method`` has drawn
+    from.
     """
     kind = int(before[0])
     words = _moved(generator, before, method, legacy=legacy) if kind == _TWISTER else encoded(generator)
@@ -139,7 +140,7 @@ _NO_NORMALS = {
 
 
 def _moved(generator: Any, before: Words, method: str, *, legacy: bool) -> Words:
-    """The same words with the twister's numbers, read from its memory: as NumPy gives them, they take longer than all else of a draw."""
+    """The words of the twister's new state, read from its memory: NumPy's own way takes longer than the draw."""
     memory = _own.memory.get(legacy)
     if memory is None:
         address = bits_of(generator).ctypes.state_address
@@ -156,9 +157,10 @@ def _moved(generator: Any, before: Words, method: str, *, legacy: bool) -> Words
 
 
 def _normal_of(generator: Any) -> Callable[[], tuple[int, float]] | None:
-    """What reads whether a ``RandomState`` has kept a normal number, and which, from its memory; None where that is not found there.
+    """A function that reads from memory whether a ``RandomState`` keeps a normal number, and which; None if it is not found there.
 
-    NumPy gives both with all 624 numbers alone. They are where two numbers that are put there are seen, one after the other.
+    NumPy gives both only together with all 624 numbers. Their place is where two test values, set one after the other,
+    appear.
     """
     before = generator.get_state(legacy=False)
     count = type(generator).__basicsize__ // 8
@@ -180,7 +182,7 @@ def _normal_of(generator: Any) -> Callable[[], tuple[int, float]] | None:
 
 
 def fresh(kind: str, *, legacy: bool, seed: Any = 0) -> Any:
-    """A new ``Generator`` or ``RandomState`` over a bit generator by name."""
+    """A new ``Generator`` or ``RandomState`` over the bit generator ``kind``."""
     bits = getattr(np.random, kind)
     if not legacy:
         return np.random.Generator(bits(seed))

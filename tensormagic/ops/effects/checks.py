@@ -62,12 +62,12 @@ _VALUE = re.compile(
 
 
 def of_value(otherwise: str = "") -> str:
-    """What stands in a message for the value, or for something else where that is not known."""
+    """The placeholder for the value in a message, with a text for when the value is unknown."""
     return f"{{value:{otherwise}}}" if otherwise else "{value}"
 
 
 def without_value(message: str) -> str:
-    """A message where the value is not known."""
+    """A message without its placeholder for the value."""
     return _VALUE.sub(lambda found: found[1] or "", message).replace("  ", " ")
 
 
@@ -82,7 +82,7 @@ def _stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Si
 
 
 def _rows(_node: Node, axes: Axes, _rows: Size) -> Found:
-    """Rows are checked chunk by chunk; what they decide on, and what is the same for all, is the first chunk's."""
+    """Rows are checked chunk by chunk; a check that is the same for all rows belongs to the first chunk."""
     value, holds = axes
     if value is None and holds is not None:
         return FIRST
@@ -105,12 +105,12 @@ REQUIRE = Opaque(
 
 
 def require(value: Node, holds: Node, message: str, error: str = "value") -> Node:
-    """``value``, checked when the graph runs: an error of the kind in ``ERRORS`` unless ``holds`` everywhere."""
+    """``value``, checked when the graph runs: raises the error named in ``ERRORS`` unless ``holds`` everywhere."""
     return make(REQUIRE, (value, holds), message=message, error=error)
 
 
 def assumed(value: Node, holds: Node, facts: str, message: str) -> Node:
-    """``value``, of which rules take ``facts`` for true (:mod:`tensormagic.ir.facts`); checked like ``require``."""
+    """``value`` with ``facts`` that rules may use (:mod:`tensormagic.ir.facts`); checked like ``require``."""
     return make(REQUIRE, (value, holds), message=message, error="value", facts=facts)
 
 
@@ -127,9 +127,9 @@ def not_zero(x: Node, message: str) -> Node:
 
 
 def fits(number: Node, dtype: np.dtype[Any], error: str = "overflow") -> Node:
-    """Numbers of Python's own that integers of ``dtype`` hold, as NumPy converts them; others are errors when the graph runs.
+    """Check when the graph runs that Python numbers fit integers of ``dtype``, as NumPy's conversion does.
 
-    So are NumPy's scalars of another dtype that go into an array of signed integers.
+    NumPy scalars of another dtype that are stored into arrays of signed integers are checked, too.
     """
     limits, message = np.iinfo(dtype), f"Python integer {of_value()} out of bounds for {dtype}"
     low, high = int(limits.min), int(limits.max)
@@ -169,7 +169,7 @@ FIXED = Opaque(
 
 
 def fixed(value: Node, sources: Sequence[Node]) -> Node:
-    """``value``, found at capture from ``sources``: derivatives with respect to these are refused, and not taken for zero."""
+    """``value``, computed at capture from ``sources``: derivatives with respect to these are refused instead of being zero."""
     return make(FIXED, (value, *sources))
 
 
@@ -213,8 +213,8 @@ SETTLED = Opaque(
 
 
 def settled(value: Node, holds: Node, real: bool, site: int, what: str = "kind") -> Node:
-    """``value``, for which code went on as if ``holds`` were ``real``: an error when the graph runs where it is not (`KindError`).
+    """``value``, for which the captured code assumed that ``holds`` is ``real``; otherwise a `KindError` when the graph runs.
 
-    So does the dtype of a result (``"kind"``), and what a ``try`` catches (``"try"``).
+    ``what`` is ``"kind"`` for the dtype of a result, ``"try"`` for what a ``try`` catches.
     """
     return make(SETTLED, (value, holds), real=real, site=site, what=what)

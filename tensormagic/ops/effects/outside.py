@@ -27,7 +27,7 @@ _NUMBERS = (bool, int, float, complex)
 
 
 class Held:
-    """A value that is handed on as it is: one of Python's numbers and texts by what it is, any other object by identity."""
+    """A parameter compared by value if it is a Python number or text, by identity otherwise."""
 
     __slots__ = ("key", "value")
 
@@ -44,18 +44,18 @@ class Held:
 
 @dataclass(frozen=True)
 class Result:
-    """What a call has given.
+    """What a call has returned.
 
     Parameters
     ----------
     values
         Arrays and numbers, each once.
     form
-        How they, and operands that it gives back, are put together.
+        How the values, and operands that are returned, are put together.
     stored
-        The operands that it has stored into, each with what that holds now.
+        The operands it has stored into, each with its new contents.
     object
-        What it has given, where that is an object of C: an address, or what holds one.
+        The returned object, if it is one of C: an address, or a holder of one.
     """
 
     values: tuple[Any, ...]
@@ -71,16 +71,16 @@ class Result:
 
 @dataclass(frozen=True)
 class Outside:
-    """A call of a function as it is.
+    """A call of a Python function that is not captured.
 
     Parameters
     ----------
     name, maker
-        For messages: what the function is called, and whose it is.
+        For messages: the name of the function, and whose it is.
     form
-        The call: of what, and how positional and named arguments are put together of the operands.
+        The call: the function, and how its arguments are put together from the operands.
     once
-        What it has given, where it is called once and for all; empty where it is called whenever the graph runs.
+        The result, if the function is called only once; empty if each run calls it.
     """
 
     name: str
@@ -95,7 +95,7 @@ class Outside:
         return self.name
 
     def __call__(self, operands: Sequence[Any]) -> Result:
-        """Call it on copies of the operands, which it may store into."""
+        """Call the function on copies of the operands, which it may store into."""
         lent = [np.array(v, order="K") if isinstance(v, np.ndarray) else v for v in operands]
         given = put(self.form, lent)
         if _is_of_c(given):
@@ -111,7 +111,7 @@ class Outside:
 
 
 def put(form: Form, parts: Sequence[Any], operands: Sequence[Any] = ()) -> Any:
-    """What a form says, of its parts; of ``operands`` where it says that one of these is given back."""
+    """Build the value that ``form`` describes from ``parts``, and from ``operands`` that are returned."""
     kind, what, *rest = form
     if kind == "part":
         return parts[what]
@@ -133,7 +133,7 @@ def _is_of_c(value: Any) -> bool:
 
 
 def _apart(call: Outside, value: Any, lent: Sequence[Any], values: list[Any], seen: dict[int, int]) -> Form:
-    """The form of what a call has given, whose arrays and numbers are added to ``values``."""
+    """The form of a returned value; its arrays and numbers are appended to ``values``."""
     if type(value) in {list, tuple}:
         return (type(value), tuple([_apart(call, v, lent, values, seen) for v in value]))
     if type(value) is dict:
@@ -199,13 +199,13 @@ def _same_bits(left: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> bool:
 
 @dataclass(eq=False)
 class Log:
-    """The calls that one call of a captured function makes: where that is captured, or run, again, they are not made again."""
+    """The calls made during one call of a captured function, so that capturing or running again does not repeat them."""
 
     done: list[tuple[Outside, Result]] = field(default_factory=list[tuple[Outside, Result]])
     place: int = 0
 
     def of(self, call: Outside, operands: Sequence[Any]) -> Result:
-        """What the next call gives: what it gave before, where it was made."""
+        """The result of the next call: the logged one if it was made already."""
         if self.place < len(self.done) and self.done[self.place][0] == call:
             self.place += 1
             return self.done[self.place - 1][1]
@@ -221,14 +221,14 @@ _log: ContextVar[Log | None] = ContextVar("log", default=None)
 
 
 class Changed(GuardError, told_as=GuardError):  # noqa: N818 (says what happened)
-    """Something is otherwise than when the function was captured; ``log`` has what was called until then, where that was a result."""
+    """Raised if something has changed since the function was captured; ``log`` has the calls made so far."""
 
     log: Log | None = None
 
 
 @contextmanager
 def logged(log: Log | None = None) -> Generator[Log]:
-    """Have what is called noted: in ``log``, else in the one that is there, else in a new one; from its first entry on."""
+    """Log outside calls, from the first entry on: in ``log``, else in the current log, else in a new one."""
     own = log or _log.get() or Log()
     before, own.place = _log.set(own), 0
     try:
@@ -241,7 +241,7 @@ def logged(log: Log | None = None) -> Generator[Log]:
 
 
 def result_of(call: Outside, operands: Sequence[Any]) -> Result:
-    """What ``call`` gives: it is called, where it was not yet."""
+    """The result of ``call``, from the log if there is one."""
     if call.once:
         return call.once[0]
     log = _log.get()
@@ -296,16 +296,16 @@ OUTSIDE = _Call(
 
 
 def outside(token: Node, operands: Sequence[Node], call: Outside, result: Result) -> Node:
-    """``token``, what ``call`` gives of the operands, and what these hold then that it stores into.
+    """The node of a call: ``token``, the results, and the new contents of the operands it stores into.
 
     Parameters
     ----------
     token
-        What stands for the checks, prints and calls before this one: a number without a meaning.
+        Orders it after earlier checks, prints and calls: a number without a meaning.
     operands, call
-        What is called, with what.
+        The operands, and the call.
     result
-        What it has given for such operands: the types of the results.
+        A result for such operands, which gives the types.
     """
     return make(
         OUTSIDE,
@@ -330,5 +330,5 @@ CONVERTED = Opaque(
 
 
 def converted(objects: Node, dtype: np.dtype[Any]) -> Node:
-    """An array of Python objects, as numbers."""
+    """An array of Python objects converted to numbers."""
     return make(CONVERTED, (objects,), dtype=dtype)

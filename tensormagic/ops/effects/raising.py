@@ -26,7 +26,7 @@ _CONVERSIONS = {"": lambda v: v, "r": repr, "s": str, "a": ascii}
 
 
 def name_of(kind: type[BaseException]) -> str:
-    """How the params of a node name a class of exceptions; two classes of one name get different ones."""
+    """The text that names a class of exceptions in params; distinct for classes of the same name."""
     plain = f"{kind.__module__}:{kind.__qualname__}"
     name, serial = plain, 1
     while _classes.setdefault(name, kind) is not kind:
@@ -54,20 +54,20 @@ def _class(name: str) -> type[BaseException]:
 
 
 def is_everywhere(name: str) -> bool:
-    """Whether a class of exceptions, as the params of a node name it, is Python's or NumPy's: in every process."""
+    """Whether an exception class, by its name in params, is Python's, NumPy's or ours, so that every process has it."""
     module = name.partition(":")[0]
     return module == "builtins" or module.partition(".")[0] in {"numpy", "tensormagic"}
 
 
 def put(value: Any, conversion: str, form: str) -> str:
-    """A value in a text: converted, and in a format of ``format``; of ``%`` as an item, or as the operand, where that is the conversion."""
+    """Format a value for a text, by a conversion and a format spec; ``%`` and ``%%`` format as the ``%`` operator does."""
     if conversion == "%%":
         return form % value
     return form % (value,) if conversion == "%" else format(_CONVERSIONS[conversion](value), form)
 
 
 def argument(part: Any, details: Sequence[Any]) -> Any:
-    """An argument of an exception: as it is, an operand or the list of its elements, a text with arguments; None, if an operand says so."""
+    """Build an argument of an exception from its description and the operands."""
     kind, *rest = part
     if kind == "value":
         return rest[0]
@@ -91,7 +91,7 @@ def argument(part: Any, details: Sequence[Any]) -> Any:
 
 
 def _first(value: Value, holds: Value) -> Value:
-    """Of a value of a batch, what belongs to the first element that fails."""
+    """For a value of a batch: the part that belongs to the first element that fails."""
     held, found = np.asarray(holds), np.asarray(value)
     if not held.ndim or found.ndim < held.ndim:
         return value
@@ -107,7 +107,7 @@ def _check(token: Value, holds: Value, *details: Value, error: str, told: str, p
 
 
 def made(error: str, told: str, place: tuple[Any, ...], details: Sequence[Value]) -> BaseException:
-    """A check's exception, which knows where the user has written it, if anywhere."""
+    """The exception of a failed check, with the place in the user's code if it is known."""
     raised = _class(error)(*(argument(part, details) for part in ast.literal_eval(told)))
     if place:
         raised.tensor_sites = (Site(*place),)  # type: ignore[attr-defined]
@@ -138,24 +138,23 @@ CHECK = Opaque(
 def check(
     token: Node, holds: Node, error: type[BaseException], told: Any, details: Sequence[Node] = (), place: Any = ()
 ) -> Node:
-    """``token``, once ``holds`` has been found to be true.
+    """``token``, after checking that ``holds`` is true.
 
     Parameters
     ----------
     token
-        What stands for the checks before this one: a number without a meaning.
+        Stands for the checks before this one: a number without a meaning.
     holds
-        What is to be true.
+        The condition.
     error
         The class of the exception that is raised otherwise.
     told
-        Its arguments, each ``("value", constant)``, ``("operand", k)``, ``("perhaps", k, argument)``, which is None where operand k
-        is false, ``("method", argument, name, args)``, what a method
-        of a text gives, ``("classes", k, l, types)``, the numbers of operand k in a list, of the types that operand l says,
-        ``("one of", k, arguments)``, of which operand k chooses one, or ``("text", pieces)`` with pieces ``(text,)`` and
-        ``(argument, conversion, format)``.
+        Its arguments, each one of ``("value", constant)``; ``("operand", k)``; ``("perhaps", k, argument)``, which is None if
+        operand k is false; ``("method", argument, name, args)``, the result of a text's method; ``("classes", k, l, types)``,
+        the numbers of operand k in a list, of the types that operand l selects; ``("one of", k, arguments)``, of which operand
+        k selects one; or ``("text", pieces)`` with pieces ``(text,)`` and ``(argument, conversion, format)``.
     details
-        The operands that ``told`` counts.
+        The operands that ``told`` refers to by number.
     place
         The fields of the :class:`Site` that the exception belongs to.
     """
@@ -187,14 +186,14 @@ AFTER = Opaque(
 
 
 def after(token: Node, value: Node) -> Node:
-    """``value``, once the checks that ``token`` stands for have been made."""
+    """``value``, after the checks that ``token`` stands for."""
     return make(AFTER, (token, value))
 
 
 def behind_checks(found: Sequence[Node], values: Sequence[Node]) -> list[Node]:
-    """What was made of ``values``, such as derivatives, once the checks have been made that these wait for.
+    """Make ``found``, such as derivatives of ``values``, wait for the checks that ``values`` wait for.
 
-    A derivative that does not read its value, as that of a constant or of a logarithm, would be there without them.
+    A derivative that does not read its value, as of a constant or a logarithm, would otherwise skip them.
     """
     inside = topological(values)
     tokens = dict.fromkeys(n.args[0] for n in inside if n.op is AFTER)
@@ -212,7 +211,7 @@ def behind_checks(found: Sequence[Node], values: Sequence[Node]) -> list[Node]:
 
 
 def _checks(graph: Graph) -> bool:
-    """Whether a loop or a branch checks something."""
+    """Whether a graph, or a graph inside it, checks something."""
     return any(n.op in _CHECKS or any(map(_checks, _graphs(n))) for n in graph.nodes)
 
 

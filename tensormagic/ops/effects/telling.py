@@ -25,7 +25,7 @@ _silent: ContextVar[bool] = ContextVar("silent", default=False)
 
 @contextmanager
 def silently() -> Generator[None]:
-    """While graphs are computed again for somebody who looks at them: what they print, they have printed."""
+    """Print nothing within the block: graphs are computed again only for display."""
     before = _silent.set(True)
     try:
         yield
@@ -37,12 +37,12 @@ _heard: ContextVar[io.StringIO | None] = ContextVar("heard", default=None)
 
 
 def hear() -> None:
-    """Keep what is printed from here on: a run begins."""
+    """Start to keep what a run prints."""
     _heard.set(io.StringIO())
 
 
 def heard() -> str:
-    """What the run has printed so far."""
+    """What the current run has printed so far."""
     kept = _heard.get()
     return "" if kept is None else kept.getvalue()
 
@@ -79,16 +79,16 @@ TELL = Opaque(
 
 
 def tell(token: Node, told: Any, details: Sequence[Node] = (), sep: str = " ", end: str = "\n") -> Node:
-    """``token``, once something has been printed.
+    """``token``, after printing.
 
     Parameters
     ----------
     token
-        What stands for the checks and prints before this one: a number without a meaning.
+        Stands for the checks and prints before this one: a number without a meaning.
     told
-        The arguments of ``print``, as those of :func:`tensormagic.ops.effects.raising.check`.
+        The arguments of ``print``, as in :func:`tensormagic.ops.effects.raising.check`.
     details
-        The operands that ``told`` counts.
+        The operands that ``told`` refers to by number.
     sep, end
         As in ``print``.
     """
@@ -96,7 +96,7 @@ def tell(token: Node, told: Any, details: Sequence[Node] = (), sep: str = " ", e
 
 
 def untold(graph: Graph) -> Graph:
-    """A graph that prints nothing, itself or in graphs of its own; where it checks nothing either, no value waits for that."""
+    """A graph without its prints, also in graphs inside it; if nothing is checked either, no value waits."""
     gone: dict[Operation, int] = {TELL: 0}
     if graph.ops.isdisjoint((CHECK.name, OUTSIDE.name)):
         gone[AFTER] = 1
@@ -104,7 +104,7 @@ def untold(graph: Graph) -> Graph:
 
 
 def _without(value: Any, gone: Mapping[Operation, int]) -> Any:
-    """A graph, or graphs, in which one operand stands for operations that are ``gone``."""
+    """A graph, or a tuple with graphs, in which each op in ``gone`` is replaced by the operand with that number."""
     if type(value) is tuple and any(isinstance(v, Graph) for v in value):
         return tuple([_without(v, gone) for v in value])
     if not isinstance(value, Graph):
@@ -121,12 +121,12 @@ def _without(value: Any, gone: Mapping[Operation, int]) -> Any:
 
 
 def is_effect(op: Operation) -> bool:
-    """Whether an op does something beside its value: in order, and once for each call."""
+    """Whether an op has side effects: they happen in order, once per call."""
     return op.name in EFFECTS
 
 
 def has_effect(node: Node) -> bool:
-    """Whether a node does something beside its value, itself or in a graph of its own."""
+    """Whether a node, or a graph inside it, has side effects."""
     graphs = (graph for _, graph in node.param_items if isinstance(graph, Graph))
     return is_effect(node.op) or any(not graph.ops.isdisjoint(EFFECTS) for graph in graphs)
 

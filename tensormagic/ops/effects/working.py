@@ -16,7 +16,7 @@ from tensormagic.ops.opaque import Opaque, concrete
 
 
 class _Works(Opaque):
-    """What runs the call, and says whether it has raised the error that it is known for."""
+    """An op that runs a call and returns whether it succeeds."""
 
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
         params = concrete(node.params, size)
@@ -50,10 +50,10 @@ WORKS = _Works(
 
 
 def works(node: Node, args: Sequence[Node]) -> Node:
-    """Whether the call that ``node`` is works on ``args``."""
+    """A node that is true if the call of ``node`` succeeds on ``args``."""
     return make(WORKS, args, call=node.op.name, **node.params)
 
 
 def failure(node: Node) -> str:
-    """What the error of a call says; empty where it has none, or one of several."""
+    """The message of the error a call may raise; empty if it has none, or several."""
     return node.op.fails

@@ -19,7 +19,7 @@ FEW = 8  # rows that are picked one after the other: each is a pass over all
 
 
 def place_of_extreme(node: Node) -> Node:
-    """``argmax`` or ``argmin``: the least of the places at which the extreme is, which is nan where there is one."""
+    """``argmax`` or ``argmin`` as a minimum over the places of the extreme element, or of nan if there is one."""
     x, axes = node.args[0], node["axes"]
     if x.op is RESHAPE and x.type.ndim == 1 and x.args[0].type.ndim > 1:  # the place in all of an array
         x = x.args[0]
@@ -42,7 +42,7 @@ def _last(count: Size) -> Node:
 
 
 def rows_of_slice(node: Node) -> Node | None:
-    """A part of few elements along some axis, by indices; None where it has none of few, or several such axes."""
+    """A slice of few elements along one axis, as a stack of single rows; None if no axis, or several, is that short."""
     x = node.args[0]
     short = [
         k
@@ -62,7 +62,7 @@ def rows_of_slice(node: Node) -> Node | None:
 
 
 def rows_of_gather(node: Node) -> Node | None:
-    """Few elements along an axis, of which it is known that they are there; None else."""
+    """Few elements along an axis, as single rows, if the indices are known to be in bounds; else None."""
     x, index = node.args
     axis = node["axis"]
     count = index.type.size
@@ -77,7 +77,7 @@ def rows_of_gather(node: Node) -> Node | None:
 
 
 def _row(x: Node, axis: int, place: Node) -> Node | None:
-    """The row of which ``place`` is the number: the largest of what is that row, and else the lowest that there is."""
+    """The row number ``place``, as the maximum over a row masked with the lowest value; None if the dtype has no lowest value."""
     lowest = _lowest(x.type.dtype)
     if lowest is None:
         return None
@@ -98,7 +98,7 @@ def _all(value: Any, like: Node) -> Node:
 
 
 def _lowest(dtype: np.dtype[Any]) -> Any:
-    """What no element is below."""
+    """The lowest value of a dtype, or None."""
     if dtype.kind == "b":
         return np.False_
     if dtype.kind in "iu":

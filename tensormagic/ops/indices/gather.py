@@ -27,7 +27,7 @@ from tensormagic.ops.update import zeros_like
 
 
 def check_indices(indices: Node) -> None:
-    """Refuse indices that are no integers."""
+    """Refuse indices that are not integers."""
     if indices.type.dtype.kind not in "biu":
         raise DTypeError(f"cannot take elements by an array of dtype {indices.type.dtype}: indices are integers")
 
@@ -40,7 +40,7 @@ def _array(dtype: np.dtype[Any], shape: tuple[Size, ...]) -> Type:
 
 
 def gather_shape(x: Node, indices: Node, axis: int) -> tuple[Size, ...]:
-    """The shape of the slices of ``x`` along ``axis`` that ``indices`` name."""
+    """The shape of the slices of ``x`` along ``axis`` that ``indices`` select."""
     shape = x.type.shape
     return (*shape[:axis], *indices.type.shape, *shape[axis + 1 :])
 
@@ -85,7 +85,7 @@ class Gather(Opaque):
 
 
 def _gather_rows(node: Node, axes: Axes, _rows: Size) -> int:
-    """Whole tables by indices that have rows, or the same indices of each row."""
+    """The axis of rows: of the indices, if a whole table is indexed, or of ``x``, if the indices are the same for all rows."""
     (own, picked), axis = axes, node["axis"]
     if own is None and picked is not None:
         return axis + picked
@@ -101,13 +101,13 @@ def _gather_apart(node: Node) -> Node | None:
 
 
 def are_indices(values: Node, extent: Size) -> bool:
-    """Whether integers are known to lie within an axis of this extent, counted from its front."""
+    """Whether integers are known to be in bounds of an axis, and nonnegative."""
     count = _count(values)
     return count is not None and is_at_least(extent - count, 0)
 
 
 def _count(values: Node) -> Size | None:
-    """From 0 to below which size integers are known to lie, as places in axes laid end to end do; None for others."""
+    """An exclusive upper bound of nonnegative integers, such as places in axes laid end to end; None if not known."""
     low, high = values.bounds
     if low is not None and high is not None:
         return high + 1 if is_at_least(low, 0) else None
@@ -153,7 +153,7 @@ def gather(x: Node, indices: Node, axis: int | None = None) -> Node:
 
 
 def sum_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    """Of a sum into places: linear in the base and in what is added."""
+    """The tangent of a scatter-add: linear in the base and in the values added."""
     x, indices, values = node.args
     base, _, part = tangents
     if base is None and part is None:
@@ -165,7 +165,7 @@ def sum_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 
 def places_along(x: Node, indices: Node, axis: int) -> Node:
-    """The stacked indices, one for each element, for stacked arrays ``x`` with ``axis`` brought to the front of each."""
+    """The batched indices, repeated for each element of batched arrays ``x`` whose ``axis`` is in front."""
     size, *own = indices.type.shape
     _, *shape = x.type.shape
     rest = (*shape[:axis], *shape[axis + 1 :])
@@ -174,7 +174,7 @@ def places_along(x: Node, indices: Node, axis: int) -> Node:
 
 
 def to_front(x: Node, first: int, count: int) -> Node:
-    """``x`` with ``count`` axes, from axis ``first`` on, moved to right behind the batch axis."""
+    """``x`` with ``count`` axes, from axis ``first`` on, moved directly after the batch axis."""
     moved = range(first, first + count)
     return transpose(x, (0, *moved, *(k for k in range(1, x.type.ndim) if k not in moved)))
 
@@ -186,7 +186,7 @@ def from_front(x: Node, first: int, count: int) -> Node:
 
 
 def _gather_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
-    """Each array of the stack with its own indices takes along an axis; common indices take as before."""
+    """Batched indices take along their own array's axis; unbatched indices take as before."""
     x, indices = args
     axis, count = node["axis"], node.args[1].type.ndim
     if not batched[1]:

@@ -21,7 +21,7 @@ from tensormagic.ops.pointwise import astype
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Position(Opaque):
-    """An index whose value lies within its axis, once it is there."""
+    """An op that checks an index, so that its value lies within its axis."""
 
     def bounds(self, node: Node) -> Bounds:
         return 0, node["extent"] - 1
@@ -43,7 +43,7 @@ def _type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
 
 
 def _counted(index: Any, extent: int, number: int) -> Any:
-    """One index, as the integer that it is, of Python or of NumPy."""
+    """A checked index as a nonnegative integer."""
     if not -extent <= index < extent:
         raise BoundsError(f"index {index} is out of bounds for axis {number} with size {extent}")
     return index + extent if index < 0 else index
@@ -67,12 +67,12 @@ POSITION = Position(
 
 
 def position(index: Size, extent: Size, number: int) -> Node:
-    """Where ``index`` is along axis ``number`` of ``extent``: an integer that is not negative, and below ``extent``."""
+    """The nonnegative place of ``index`` along axis ``number`` of ``extent``; checked when the graph runs."""
     return make(POSITION, (size_node(index),), extent=extent, number=number)
 
 
 def merged(extents: Sequence[Size], indices: Sequence[Node], numbers: Sequence[int]) -> Node:
-    """Indices into several axes, which errors call by ``numbers``, as one into these axes laid end to end."""
+    """Indices into several axes as one index into these axes laid end to end; errors name the axes by ``numbers``."""
     flat: Node | None = None
     for node, extent, number in zip(indices, extents, numbers, strict=True):
         place = make(POSITION, (astype(node, np.int64),), extent=extent, number=number)

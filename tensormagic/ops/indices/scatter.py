@@ -70,7 +70,7 @@ def _numpy(ufunc: Any = None) -> Callable[..., Value]:
 
 
 def _stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
-    """Each array of the stack with its own indices is a part of one long array; common indices store as before."""
+    """Batched indices store into one long array that holds the batch; unbatched indices store as before."""
     x, indices, values = (lead(a, b, size) if k != 1 else a for k, (a, b) in enumerate(zip(args, batched, strict=True)))
     axis, count = node["axis"], node.args[1].type.ndim
     if not batched[1]:
@@ -84,7 +84,7 @@ def _stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Si
 
 
 def places_in_stack(indices: Node, extent: Size, size: Size) -> Node:
-    """Indices into each of ``size`` arrays of ``extent`` as indices into all of them, end to end; one out of bounds stays so."""
+    """Indices into each of ``size`` arrays of ``extent`` as indices into all of them end to end; out of bounds stays so."""
     index = astype(indices, np.int64)
     length = size_node(extent)
     inside = scalar.logical_and(scalar.greater_equal(index, -length), scalar.less(index, length))
@@ -124,7 +124,7 @@ def _set_back(node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[T
 
 
 def are_unique(indices: Node) -> bool:
-    """Whether no place is named twice, for all that is known at capture."""
+    """Whether indices are known at capture to be distinct."""
     if indices.op.name == "places":
         return True
     if indices.op is not CONSTANT:
@@ -134,7 +134,7 @@ def are_unique(indices: Node) -> bool:
 
 
 def _stays(indices: Node, extent: Size) -> Node:
-    """For each index, whether it is the last one of its place, whose value stays."""
+    """For each index, whether it is the last one of its place, so that its value stays."""
     flat = reshape(indices, (indices.type.size,))
     order = iota(flat.type.shape, 0)
     last = make(SCATTER_SET, (broadcast(constant(np.int64(0)), (extent,)), flat, order), axis=0)
@@ -142,7 +142,7 @@ def _stays(indices: Node, extent: Size) -> Node:
 
 
 def _scattered_rows(node: Node, axes: Axes, _rows: Size) -> Found:
-    """Rows that go to places of an array are put together over the rows; places that are the same for all rows are those of each."""
+    """The axis of rows in the result: that of the array, if the places are the same for all rows; else the rows are combined."""
     (own, picked, given), axis, count = axes, node["axis"], node.args[1].type.ndim
     if picked is None:
         if own is None or own == axis or given != (own if own < axis else own - 1 + count):
@@ -158,7 +158,7 @@ def _scattered_rows(node: Node, axes: Axes, _rows: Size) -> Found:
 
 
 def _set_apart(node: Node) -> Node | None:
-    """The places that are named, apart from the one value that all of them get: which row is the last does not count."""
+    """A store of a single value as a mask of stored places and ``where``: the order of rows does not matter then; else None."""
     x, indices, values = node.args
     known = constant_value(values)
     if known is None or not known.size or known.tobytes() != np.full_like(known, known.flat[0]).tobytes():
@@ -201,7 +201,7 @@ def _add_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size
 
 
 def _add_apart(node: Node) -> Node | None:
-    """What is added, apart from what it is added to."""
+    """A scatter-add into zeros, added to the base; None if the base is zero already."""
     x, indices, values = node.args
     if is_constant_zero(x):
         return None
@@ -227,7 +227,7 @@ SCATTER_ADD = Store(
 
 
 def _taken(x: Node, node: Node) -> Node:
-    """The slices of ``x`` that the node's indices name, in the shape of its values."""
+    """The slices of ``x`` that the node's indices select."""
     return make(GATHER, (x, node.args[1]), axis=node["axis"])
 
 
@@ -246,7 +246,7 @@ def _multiply_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 
 def _others(node: Node) -> Node:
-    """For each value, the product of the other values of its place: a table of all pairs, so that zeros are right at any order."""
+    """For each value, the product of the other values at its place, from a table of all pairs: zeros are right at any order."""
     x, indices, values = node.args
     axis, count = node["axis"], indices.type.ndim
     flat = astype(reshape(indices, (indices.type.size,)), np.int64)
@@ -268,7 +268,7 @@ def _others(node: Node) -> Node:
 
 
 def _extreme_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    """The tangent of what won; shared evenly among equals, as for the maximum of an array."""
+    """The tangent of the winning element, shared evenly among ties, as for the maximum of an array."""
     x, indices, values = node.args
     base, _, part = tangents
     axis, dtype = node["axis"], node.type.dtype
@@ -321,7 +321,7 @@ SCATTER_MINIMUM = Store(
 
 
 def scatter(op: Opaque, x: Node, indices: Node, values: Node, axis: int = 0) -> Node:
-    """One of the stores, along ``axis``; values broadcast to what is indexed."""
+    """One of the stores along ``axis``, with values broadcast to the indexed shape."""
     axis = normalise_axis(axis, x.type.ndim)
     stored = broadcast(values, gather_shape(x, indices, axis))
     return (in_single if op.joins else make)(op, (x, indices, stored), axis=axis)

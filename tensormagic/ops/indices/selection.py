@@ -35,7 +35,7 @@ def _places_type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Places(Opaque):
-    """Indices into what a mask is for."""
+    """The indices at which a mask is true."""
 
     def bounds(self, node: Node) -> Bounds:
         return 0, node.args[0].type.shape[0] - 1
@@ -55,7 +55,7 @@ PLACES = Places(
 
 
 def count_true(mask: Node) -> Node:
-    """How often a mask is true."""
+    """The number of true elements of a mask."""
     return fold(SUM, mask, tuple(range(mask.type.ndim)))
 
 
@@ -79,7 +79,7 @@ def _flat(x: Node) -> None:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Distinct(Opaque):
-    """A number of different values: at least one where there is any, and no more than there are."""
+    """The number of distinct values."""
 
     def bounds(self, node: Node) -> Bounds:
         return 0, node.args[0].type.size
@@ -95,7 +95,7 @@ def _distinct_numpy(x: Value, equal_nan: bool) -> Value:
 
 
 def _distinct_stacked(node: Node, args: Sequence[Node], _batched: Sequence[bool], size: Size) -> Node:
-    """Of each sorted row, the elements that differ from the one before."""
+    """The number of distinct values in each row: those that differ from the one before after sorting."""
     extent = node.args[0].type.size
     x = make(SORT, args, axis=1, kind=None)
     ramp = iota((extent,), 0)
@@ -156,10 +156,11 @@ UNIQUE = Opaque(
 
 
 def unique(x: Node, *, equal_nan: bool = True, asked: tuple[bool, bool, bool] = (True, True, True)) -> tuple[Node, ...]:
-    """Places, the inverse and the counts of the different values of ``x``, which has one axis.
+    """First places, inverse and counts of the distinct values of ``x``, which has one axis.
 
-    ``asked`` says for which of the three ``np.unique`` was asked. The places are the first ones where these were; else each is one of the
-    element that NumPy's call keeps, which decides the sign of a zero.
+    ``asked`` says which of the three the call of ``np.unique`` returns. The places are the first ones if these are
+    asked for; else each is
+    that of the element that NumPy's call keeps, which decides the sign of a zero.
     """
     length: Size = atom(make(DISTINCT, (x,), equal_nan=equal_nan))
     return items(make(UNIQUE, (x,), length=length, equal_nan=equal_nan, asked=asked))

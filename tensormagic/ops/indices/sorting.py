@@ -84,7 +84,7 @@ def _no_stack() -> Node:
 
 
 def row_order(rows: Node) -> Node:
-    """The indices that sort rows by their elements, the first one first; equal rows keep their order."""
+    """The indices that sort rows lexicographically, first element first; equal rows keep their order."""
     return make(ROW_ORDER, (rows,))
 
 
@@ -118,7 +118,7 @@ def argsort(x: Node, axis: int | None = -1, kind: str | None = None, *, stable: 
 
 
 def _by_rows(function: Callable[..., Value]) -> Callable[..., Value]:
-    """``np.partition`` or ``np.argpartition``; behind ``stack`` leading axes each row has places of its own."""
+    """``np.partition`` or ``np.argpartition``; after ``stack`` leading axes, each row has its own places."""
 
     def run(x: Value, places: Value, axis: int, stack: int = 0) -> Value:
         if not stack:
@@ -130,7 +130,7 @@ def _by_rows(function: Callable[..., Value]) -> Callable[..., Value]:
 
 
 def _partition_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    """Elements went where the value shows them: each is found by its rank, whatever NumPy's order is."""
+    """The tangent moved as the elements were, whatever order NumPy chose: elements are matched by rank."""
     if tangents[0] is None:
         return None
     x, axis = node.args[0], node["axis"]
@@ -196,7 +196,7 @@ def _search_type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
 
 
 def _search_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
-    """Sorted rows that are the same for all are searched as before; for rows of each its own the smaller elements are counted."""
+    """Unbatched sorted rows are searched as before; for batched ones the smaller elements are counted."""
     rows, values = args
     if not batched[0]:
         return make(SEARCHSORTED, (rows, values), **node.params)

@@ -16,9 +16,9 @@ _LIMIT = 200  # nodes that are looked at
 
 
 def unselected(value: Node, places: Node, axis: int, size: Size) -> Node | None:
-    """``value``, whose ``axis`` runs along ``places``, for all of the ``size`` elements that the places are of.
+    """``value``, whose ``axis`` runs along ``places``, extended to all ``size`` elements.
 
-    None where it is not made of selections by the same places, of numbers, and of functions of elements.
+    None unless it is made of selections by the same places, of numbers, and of element-wise functions.
     """
     found: dict[Node, Node | None] = {}
     order = _of_elements(value)
@@ -38,7 +38,7 @@ def unselected(value: Node, places: Node, axis: int, size: Size) -> Node | None:
 
 
 def _of_elements(value: Node) -> list[Node] | None:
-    """The nodes between ``value`` and the selections, operands first; None where there are too many."""
+    """The nodes between ``value`` and the selections, operands first; None if there are too many."""
     order: list[Node] = []
     seen: set[Node] = set()
     pending = [(value, False)]
@@ -57,16 +57,16 @@ def _of_elements(value: Node) -> list[Node] | None:
 
 
 def of_all(node: Node, known: Callable[[Node], Node | None], places: Node, axis: int, size: Size) -> Node | None:
-    """One node of selected elements, for all elements; None where it is none of elements by themselves, or may raise.
+    """One node over selected elements, for all elements; None if it is not element-wise, or may raise.
 
     Parameters
     ----------
     node
         The node.
     known
-        Gives what its operands are for all elements.
+        Gives its operands for all elements.
     places, axis, size
-        The places, the axis that runs along them, counted from the last, and how many elements there are.
+        The places, the axis that runs along them, counted from the last, and the number of all elements.
     """
     shape = node.type.shape
     if len(shape) < -axis or shape[axis] == 1:
@@ -92,7 +92,7 @@ def of_all(node: Node, known: Callable[[Node], Node | None], places: Node, axis:
 
 
 def _same_places(left: Node, right: Node) -> bool:
-    """Whether two selections are by one mask, whose extents may have been compared with those of several arrays."""
+    """Whether two selections use one mask; its extents may differ in how they are written."""
     return left is right or (left.op is PLACES and right.op is PLACES and _mask_of(left) is _mask_of(right))
 
 
@@ -104,7 +104,7 @@ def _mask_of(places: Node) -> Node:
 
 
 def _renames(node: Node) -> bool:
-    """Whether a broadcast stretches nothing: it says that sizes are equal which differ in how they are written."""
+    """Whether a broadcast only states that sizes are equal that are written differently."""
     if node.op is not BROADCAST or node.args[0].type.ndim != node.type.ndim:
         return False
     return all(s != 1 or t == 1 for s, t in zip(node.args[0].type.shape, node.type.shape, strict=True))

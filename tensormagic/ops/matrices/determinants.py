@@ -31,7 +31,7 @@ from tensormagic.ops.tangents import total
 
 
 def _adjugate_numpy(a: Value, *directions: Value) -> Value:
-    """By singular values, which is accurate for singular matrices too: of a diagonal matrix it is all products but for one."""
+    """By singular values, which is accurate for singular matrices, too: for a diagonal matrix, all products but for one factor."""
 
     def others(
         s: Value,
@@ -79,7 +79,7 @@ def _adjugate_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 
 def _spread(x: Node, factor: Node) -> Node:
-    """Matrices times a number each."""
+    """Matrices, each times its own number."""
     return x * as_column(as_column(factor))
 
 

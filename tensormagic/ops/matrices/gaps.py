@@ -19,7 +19,7 @@ from tensormagic.ops.tangents import multiply_by, total
 
 
 def _resolved_numpy(differences: Value, values: Value) -> Value:
-    """LAPACK knows values up to a rounding error of the largest: what is nearer to zero than that counts as zero."""
+    """Values are known up to a rounding error of the largest one: smaller differences are set to zero."""
     size = np.abs(values).max(axis=-1, initial=0) * (values.shape[-1] * np.finfo(values.dtype).eps)
     size = np.reshape(size, (*size.shape, *(1,) * (differences.ndim - size.ndim)))
     return np.where(np.abs(differences) <= size, differences.dtype.type(0), differences)
@@ -67,15 +67,15 @@ OVER = Opaque(
 
 
 def over(x: Node, gaps: Node, what: str) -> Node:
-    """``x / gaps``; an error that names ``what`` where a gap is zero and ``x`` is not.
+    """``x / gaps``; raises an error that names ``what`` if a gap is zero and ``x`` is not.
 
-    That is the vectors' turn against each other: where their values are equal, it is asked for unless ``x`` is zero.
+    The quotient is how vectors rotate into each other; for equal eigenvalues it exists only if ``x`` is zero.
     """
     return make(OVER, (x, broadcast(astype(gaps, x.type.dtype), x.type.shape)), what=what)
 
 
 def gaps_between(values: Node) -> Node:
-    """``values[j] - values[i]``, 0 where they are equal as far as they are known, and 1 on the diagonal."""
+    """``values[j] - values[i]``: 0 if they are equal up to rounding, and 1 on the diagonal."""
     differences = resolved(as_row(values) - as_column(values), values)
     return where(mask(differences, equal), 1, differences)
 

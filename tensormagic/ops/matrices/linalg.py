@@ -98,7 +98,7 @@ def _inv_numpy(a: Value, asked_by: str = "") -> Value:
 
 
 def _ill_conditioned(a: Value, *b: Value, asked_by: str = "") -> tuple[str, type[Warning]] | None:
-    """What SciPy says of a matrix of which LAPACK's estimate of the reciprocal condition number is less than the precision."""
+    """SciPy's warning for a matrix whose estimated reciprocal condition number is below the precision; else None."""
     if not asked_by.startswith("scipy.") or a.ndim != 2 or not a.size or not np.isfinite(a).all():
         return None
     import scipy.linalg
@@ -131,12 +131,12 @@ SOLVE = Opaque(
 
 
 def solve(a: Node, b: Node, **asked_by: Any) -> Node:
-    """``np.linalg.solve``: ``b`` is a vector where it has one axis, else matrices; leading axes broadcast."""
+    """``np.linalg.solve``: ``b`` is a vector if it has one axis, else matrices; leading axes broadcast."""
     return _batched_solve(a, b, lambda x, y: make(SOLVE, (x, y), **asked_by))
 
 
 def _batched_solve(a: Node, b: Node, build: Callable[[Node, Node], Node]) -> Node:
-    """A solver of matrix equations of one dtype and one batch, for operands as NumPy takes them."""
+    """Bring operands to one dtype and one batch, and solve."""
     dtype = common_dtype(a, b)
     lead, _ = square(a)
     a, b = astype(a, dtype), astype(b, dtype)
@@ -227,7 +227,7 @@ def _pinv_type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
 
 
 def _pinv_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    """Golub and Pereyra, SIAM J. Numer. Anal. 10 (1973), for a rank that does not change."""
+    """Golub and Pereyra, SIAM J. Numer. Anal. 10 (1973), at constant rank."""
     a, t = one(node, tangents)
     p, back = node, adjoint(t)
     left = matmul(matmul(p, adjoint(p)), back)  # in the row space of a
@@ -252,7 +252,7 @@ PINV = Opaque(
 
 
 def pinv(a: Node, rcond: float | str | None = None) -> Node:
-    """``np.linalg.pinv``, with the bound ``"size"`` for epsilon times the larger extent; its derivative is that at constant rank."""
+    """``np.linalg.pinv``; ``rcond="size"`` means epsilon times the larger extent. Its derivative is that at constant rank."""
     return make(PINV, (prepared(a),), rcond=rcond)
 
 
@@ -385,14 +385,14 @@ def _svd_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]
 
 
 def _outside(change: Node, order: Size, sizes: Node) -> Node:
-    """The change of vectors out of the space that they span, which is all there is where there are ``order`` of them."""
+    """The change of vectors out of the space they span; zero if they span all of it."""
     k = sizes.type.shape[-1]
     more = greater(size_node(order), size_node(k))
     return over(where(broadcast(more, change.type.shape), change, 0), as_row(sizes), NULL_VECTORS)
 
 
 def _completed(whole: Node, vectors: Node, change: Node, order: Size) -> Node:
-    """The change of a full set of vectors: the others turn as little as orthogonality allows."""
+    """The change of a full set of vectors: the additional ones rotate only as far as orthogonality needs."""
     k = vectors.type.shape[-1]
     if same(whole.type.shape[-1], k):
         return change
@@ -451,7 +451,7 @@ def _qr_types(args: tuple[Node, ...], params: Mapping[str, Any]) -> tuple[Type, 
 
 
 def _qr_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
-    """For the first k columns, which must be independent; the columns after these follow from r = q^H a."""
+    """For the first k columns, which must be independent; the other columns follow from r = q^H a."""
     a, t = one(node, tangents)
     _, m, n = matrix(a)
     q, r = items(node)

@@ -60,7 +60,7 @@ def diagonals(x: Node) -> Node:
 
 
 def diagonal(x: Node, first: int, second: int) -> Node:
-    """The elements, as they are, whose places along two axes of one extent are equal, along a new last axis."""
+    """The elements whose indices along two axes are equal, along a new last axis."""
     rest = tuple(k for k in range(x.type.ndim) if k not in {first, second})
     rows, columns = x.type.shape[first], x.type.shape[second]
     flat = reshape(transpose(x, (*rest, first, second)), (*(x.type.shape[k] for k in rest), rows * columns))
@@ -73,7 +73,7 @@ def diagonal_places(rows: Size, columns: Size) -> Node:
 
 
 def mirrored(x: Node, *, lower: bool, hermitian: bool = True) -> Node:
-    """The symmetric (Hermitian) matrices of which LAPACK reads one triangle."""
+    """The symmetric (Hermitian) matrices given by one triangle, as LAPACK reads them."""
     kept = where(mask(x, greater if lower else less), x, adjoint(x) if hermitian else swap(x))
     own = astype(real(x), x.type.dtype) if hermitian and x.type.dtype.kind == "c" else x
     return where(mask(x, equal), own, kept)
@@ -101,7 +101,7 @@ def trace_of_product(x: Node, y: Node) -> Node:
 
 
 def real_part(x: Node) -> Node:
-    """The real part, of real numbers too."""
+    """The real part; real numbers stay."""
     return real(x) if x.type.dtype.kind == "c" else x
 
 
@@ -153,7 +153,7 @@ def square(x: Node) -> tuple[tuple[Size, ...], Size]:
 
 
 def square_guards(node: Node) -> list[Guard]:
-    """That the matrices of the first operand are square."""
+    """The guards that the matrices of the first operand are square."""
     _, m, n = matrix(node.args[0])
     return [] if m == n else [(m, "==", n)]
 
@@ -164,13 +164,13 @@ def prepared(a: Node) -> Node:
 
 
 def square_type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
-    """The type of what has the shape of its square matrices."""
+    """The type of a result with the shape of the square matrices."""
     square(args[0])
     return args[0].type
 
 
 def one(node: Node, tangents: Sequence[Tangent]) -> tuple[Node, Node]:
-    """The operand of a call of one operand, and its tangent."""
+    """The only operand of a call, and its tangent."""
     (t,) = tangents
     if t is None:
         raise AssertionError(node.op.name)

@@ -60,7 +60,7 @@ def _eig_types(args: tuple[Node, ...], params: Mapping[str, Any]) -> tuple[Type,
 
 
 def of_kind(found: Value, dtype: np.dtype[Any], real: bool, site: int) -> Value:
-    """Eigenvalues or eigenvectors in the declared dtype; an error where others were promised, as they are by a ``site``."""
+    """Eigenvalues or eigenvectors in the declared dtype; a `KindError` if a ``site`` assumed the other kind."""
     if np.iscomplexobj(found) == real and (real or site >= 0):
         which = ("complex", "real") if real else ("real", "complex")
         error = KindError(
@@ -79,7 +79,7 @@ def _eig_numpy(a: Value, real: bool, site: int = -1) -> tuple[Value, ...]:
 
 
 def _eig_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
-    """For distinct eigenvalues; vectors keep norm 1, and the phase that LAPACK gives: the largest component is real."""
+    """For distinct eigenvalues; vectors keep norm 1 and LAPACK's phase: the largest component is real."""
     a, t = one(node, tangents)
     del a
     values, vectors = items(node)
@@ -122,9 +122,9 @@ EIG = Opaque(
 
 
 def eig(a: Node, *, real: bool, site: int = -1) -> tuple[Node, ...]:
-    """``np.linalg.eig``; ``real`` says whether the eigenvalues are: NumPy's dtype depends on that.
+    """``np.linalg.eig``; ``real`` says whether the eigenvalues are real, on which NumPy's dtype depends.
 
-    With a ``site`` that was taken for so, and is an error (`KindError`) where it is not.
+    With a ``site`` this is an assumption, and a `KindError` if it is wrong.
     """
     return items(make(EIG, (prepared(a),), real=real, **_sited(site)))
 
@@ -202,20 +202,20 @@ def _roots_numpy(p: Value, real: bool, site: int) -> Value:
 
 
 def _powers(z: Node, count: Size) -> Node:
-    """The powers of numbers, in a row each: the highest first."""
+    """The powers of each number along a new last axis, the highest first."""
     shape = (*z.type.shape, count)
     exponents = size_node(count) - 1 - iota(shape, len(shape) - 1)
     return scalar_power(broadcast(expand_dims(z, (z.type.ndim,)), shape), astype(exponents, z.type.dtype))
 
 
 def _valued(p: Node, z: Node) -> Node:
-    """The values of polynomials at numbers."""
+    """The values of polynomials at the numbers ``z``."""
     powers = _powers(z, p.type.shape[-1])
     return reduce_sum(powers * expand_dims(p, (p.type.ndim - 1,)), (powers.type.ndim - 1,))
 
 
 def _roots_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    """By the implicit function: the polynomial's slope at a root times the root's change is minus the change of its value."""
+    """By the implicit function theorem: slope at the root times the root's change equals minus the change of the value."""
     p, t = one(node, tangents)
     *lead, n = p.type.shape
     dtype = node.type.dtype
@@ -321,14 +321,14 @@ def _lu_numpy(a: Value) -> tuple[Value, ...]:
 
 
 def permutation(rows: Node, dtype: np.dtype[Any]) -> Node:
-    """The matrices with a 1 in each row, in the column that ``rows`` says."""
+    """The matrices with a 1 in each row, in the column given by ``rows``."""
     shape = (*rows.type.shape, rows.type.shape[-1])
     columns = iota(shape, len(shape) - 1)
     return astype(equal(broadcast(expand_dims(rows, (rows.type.ndim,)), shape), columns), dtype)
 
 
 def _lu_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
-    """For the order of rows that the values have."""
+    """At the row order of the values."""
     _, t = one(node, tangents)
     rows, low, up = items(node)
     k = low.type.shape[-1]

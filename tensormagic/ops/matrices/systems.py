@@ -25,7 +25,7 @@ from tensormagic.ops.tangents import total
 
 
 def _swaps(rows: Value, count: int) -> Value:
-    """LAPACK's pivots of an elimination that has put row j of the matrix at ``rows[j]``: what each row was swapped with."""
+    """LAPACK's pivots for an elimination that has moved row j to ``rows[j]``: the row that each row was swapped with."""
     found = np.empty((*rows.shape[:-1], count), np.int32)
     for k in np.ndindex(rows.shape[:-1]):
         order = np.argsort(rows[k])
@@ -38,7 +38,7 @@ def _swaps(rows: Value, count: int) -> Value:
 
 
 def _order(pivots: Value, count: int) -> Value:
-    """The rows of a matrix in the order that pivots swap them into."""
+    """The order of rows after the swaps that the pivots describe."""
     found = np.empty((*pivots.shape[:-1], count), np.int64)
     for k in np.ndindex(pivots.shape[:-1]):
         now = np.arange(count)
@@ -75,7 +75,7 @@ def pivots(rows: Node, count: Size) -> Node:
 
 
 def pivoted(found: Node, count: Size) -> Node:
-    """The order of ``count`` rows that pivots make."""
+    """The order of ``count`` rows after swapping by pivots."""
     return make(PIVOTED, (found,), count=count)
 
 
@@ -203,7 +203,7 @@ def _banded_numpy(ab: Value, b: Value, lower: int, upper: int) -> Value:
 
 
 def _moved(rows: Node, by: int) -> Node:
-    """Rows along the last axis, moved to the left by a number, or to the right where it is negative; zeros come in."""
+    """Rows shifted to the left along the last axis (to the right for negative ``by``), filled with zeros."""
     *lead, n = rows.type.shape
     if not by:
         return rows
@@ -216,14 +216,14 @@ def _moved(rows: Node, by: int) -> Node:
 
 
 def _diagonal(ab: Node, row: int) -> Node:
-    """One of the diagonals, as it is kept."""
+    """One diagonal, as it is stored."""
     *lead, _, n = ab.type.shape
     head = tuple((0, s, 1) for s in lead)
     return reshape(slice_(ab, (*head, (row, 1, 1), (0, n, 1))), (*lead, n))
 
 
 def _times(ab: Node, x: Node, lower: int, upper: int) -> Node:
-    """The product of a matrix that is given by its diagonals with columns."""
+    """The product of a banded matrix, given by its diagonals, with columns."""
     order = (*range(x.type.ndim - 2), x.type.ndim - 1, x.type.ndim - 2)
     rows = transpose(x, order)
     found: list[Node] = []

@@ -47,7 +47,7 @@ from tensormagic.ops.tangents import masked_by
 
 @dataclass(frozen=True, eq=False)
 class _Branch:
-    """One of the graphs, with what its symbols are for the operands."""
+    """One of the graphs, with the values of its symbols for the operands."""
 
     graph: Graph
     operands: Sequence[Node]
@@ -55,7 +55,7 @@ class _Branch:
     types: tuple[Type, ...]  # of the results, from outside
 
     def knows(self, inner: Size, outer: Size) -> bool:
-        """Whether a size of the graph is ``outer``, too, since operands have to fit where the graph runs."""
+        """Whether a size of the graph must equal ``outer``, since operands must fit where the graph runs."""
         pairs = zip(self.graph.parameters, self.operands, strict=True)
         axes = [axis for p, o in pairs for axis in zip(p.type.shape, o.type.shape, strict=True)]
         if (inner, outer) in axes:
@@ -68,9 +68,9 @@ class _Branch:
 
 
 def _of_both(first: _Branch, second: _Branch, number: int) -> tuple[Type, list[Guard]]:
-    """The type of a result, of sizes that hold on both branches, and what must be equal for that.
+    """The type of a result, with sizes that hold on both branches, and the guards needed for that.
 
-    A branch may know that two sizes are equal where it is taken; on the other branch they need not be.
+    A branch may know that two sizes are equal if it is taken; on the other branch they may differ.
     """
     own, other = first.types[number], second.types[number]
     inner = (branch.graph.results[number].type.shape for branch in (first, second))
@@ -90,18 +90,18 @@ def _of_both(first: _Branch, second: _Branch, number: int) -> tuple[Type, list[G
 
 
 def packed(values: Sequence[Any]) -> Any:
-    """What a node with as many results has: one, or a tuple."""
+    """A single result, or a tuple of several."""
     return values[0] if len(values) == 1 else tuple(values)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Branches(Region):
-    """Graphs of the same operands, one of which runs: ``cond`` chooses by its first operand, ``call`` has no choice.
+    """Graphs over the same operands, one of which runs: ``cond`` chooses by its first operand, ``call`` has one graph only.
 
     Parameters
     ----------
     chooses
-        Whether the first operand says which graph runs.
+        Whether the first operand selects the graph.
     saves
         Whether reverse mode saves what it reads; otherwise the graph runs again.
     """
@@ -110,7 +110,7 @@ class Branches(Region):
     saves: bool = True
 
     def graphs(self, params: Mapping[str, Any]) -> dict[str, Graph]:
-        """The graphs, by the name of the parameter."""
+        """The graphs by parameter name."""
         return {name: graph for name, graph in params.items() if isinstance(graph, Graph)}
 
     def _operands(self, args: Sequence[Any]) -> Sequence[Any]:
@@ -149,7 +149,7 @@ class Branches(Region):
         return packed_axes(found[0])
 
     def driven(self, begins: Sequence[Value], call: Callable[[str, Sequence[Value]], list[Value]]) -> list[Value]:
-        """The results where the caller runs the graphs: ``call(name, [])`` runs the one of that name and gives its results."""
+        """The results, if the caller runs the graphs: ``call(name, [])`` runs the named one."""
         return call(("then" if begins[0] else "otherwise") if self.chooses else "graph", [])
 
     def consume(self, node: Node, values: list[Value], size: Callable[[Size], int]) -> Value:
@@ -159,7 +159,7 @@ class Branches(Region):
         return packed(run(node["then"] if values.pop(0) else node["otherwise"], values))
 
     def written(self, node: Node, text: Text, given: Sequence[Given], targets: Sequence[str]) -> None:
-        """The graphs in the text of a loop."""
+        """Write the graphs into the text of a loop."""
         if not self.chooses:
             write_graph(text, next(iter(self.graphs(node.params).values())), given, targets)
             return
@@ -169,7 +169,7 @@ class Branches(Region):
             write_graph(text, node["otherwise"], given[1:], targets)
 
     def again(self, node: Node, graphs: Mapping[str, Graph], operands: Sequence[Node]) -> tuple[Node, ...]:
-        """The results of the same choice among other graphs."""
+        """The same choice among other graphs."""
         return items(make(self, (*node.args[: int(self.chooses)], *operands), None, **graphs))
 
     # derivatives
@@ -218,7 +218,7 @@ class Branches(Region):
         return Pulled(ends, back, {first + moving[n] for n in moved})
 
     def _forward(self, node: Node, parts: Sequence[_Part]) -> tuple[tuple[Node, ...], list[Node]]:
-        """The results by a region that also gives what the branches save, and that."""
+        """The results, from a region that also returns what the branches save, and the saved values."""
         count = len(node.types)
         if not any(part.saved for part in parts):
             return items(node), []
@@ -237,7 +237,7 @@ class Branches(Region):
         moved: Sequence[int],
         values: Sequence[Node],
     ) -> tuple[Node, ...]:
-        """The cotangents of the operands that move, from what was saved, the cotangents of results, and what was gathered so far."""
+        """The cotangents of the moving operands, from saved values, cotangents of the results, and sums so far."""
         operands = self._operands(node.args)
         borders = [part.border(parts, moved) for part in parts]
         used = [k for k in range(len(operands)) if any(k in border.read for border in borders)]
@@ -259,7 +259,7 @@ class Branches(Region):
 
 @dataclass(frozen=True)
 class _Border:
-    """What the backward graph of a branch reads, takes beside the operands, and gives."""
+    """The inputs and results of a branch's backward graph beside the operands."""
 
     read: set[int]
     parameters: list[Node]
@@ -267,7 +267,7 @@ class _Border:
 
 
 class _Part:
-    """One graph, with the cotangents of its operands, and what these read of the values inside."""
+    """One graph, with the cotangents of its operands and the inner values these read."""
 
     def __init__(self, graph: Graph, given: Sequence[int], moving: Sequence[int], saves: bool) -> None:
         own = [graph.parameters[k] for k in moving]
@@ -284,11 +284,11 @@ class _Part:
         self.saved = residuals(self.cotangents, [*self.pulled, *self.sums], known) if saves else []
 
     def moves(self, number: int) -> bool:
-        """Whether something is added to the cotangent of an operand."""
+        """Whether the graph adds something to the cotangent of an operand."""
         return self.cotangents[number] is not self.sums[number]
 
     def border(self, parts: Sequence[_Part], moved: Sequence[int]) -> _Border:
-        """The backward graph of this branch, which is given what all branches saved."""
+        """The backward graph of this branch, which receives the values saved by all branches."""
         slots: list[Node] = []
         own: list[Node] = []
         for owner in parts:
@@ -311,12 +311,12 @@ class _Part:
 
 
 def _is_taped(value: Node) -> bool:
-    """Whether the shape of what is saved is known inside only."""
+    """Whether the shape of a saved value is known only inside the branch."""
     return any(nodes_of(s) for s in value.type.shape)
 
 
 def _shape(value: Node, owner: _Part, reader: _Part) -> tuple[Size, ...]:
-    """The shape of what one branch saves, in the sizes of another."""
+    """The shape of a value saved by one branch, in the sizes of another."""
     pairs = zip(owner.graph.parameters, reader.graph.parameters, strict=True)
     sizes = {
         symbol: t
@@ -328,7 +328,7 @@ def _shape(value: Node, owner: _Part, reader: _Part) -> tuple[Size, ...]:
 
 
 def _slots(owner: _Part, part: _Part) -> list[Node]:
-    """What ``part`` gives where ``owner`` saves values: these, or zeros."""
+    """The values that ``part`` returns for the saved values of ``owner``: these if it is the owner, else zeros."""
     found: list[Node] = []
     for value in owner.saved:
         if _is_taped(value):
@@ -351,7 +351,7 @@ def _zeros(t: Type, shape: tuple[Size, ...]) -> Node:
 
 
 def _pushed(graph: Graph, moving: Sequence[int]) -> tuple[list[Node], list[Node], list[Tangent]]:
-    """The parameters of a graph with tangents of those ``moving``, its results and their tangents."""
+    """The parameters of a graph with tangents for those ``moving``, its results and their tangents."""
     own = graph.parameters
     extra = [stand_in("tangent", tangent_type(own[k].type)) for k in moving]
     results, changes = derivatives().push(graph.results, {own[k]: t for k, t in zip(moving, extra, strict=True)})
@@ -371,7 +371,7 @@ CHECKPOINT = Branches(
 
 
 def cond(pred: Node, then: Graph, otherwise: Graph, operands: Sequence[Node]) -> tuple[Node, ...]:
-    """The results of ``then`` where ``pred`` is true, else those of ``otherwise``."""
+    """The results of ``then`` if ``pred`` is true, else of ``otherwise``."""
     return items(make(COND, (pred, *operands), then=then, otherwise=otherwise))
 
 
@@ -381,13 +381,13 @@ def call(graph: Graph, operands: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def checkpoint(graph: Graph, operands: Sequence[Node]) -> tuple[Node, ...]:
-    """The results of ``graph`` on ``operands``, computed again where a derivative reads what is inside."""
+    """The results of ``graph`` on ``operands``; a derivative recomputes the inner values it reads."""
     return items(make(CHECKPOINT, operands, graph=graph))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Grad(Region):
-    """The gradients of a graph's one real result with respect to the operands that ``params["wrt"]`` counts.
+    """The gradients of a graph's single real result with respect to the operands numbered in ``params["wrt"]``.
 
     It stays one node until the graph inside has been rewritten; :meth:`expand` then gives it in simpler ops.
     """
@@ -407,7 +407,7 @@ class Grad(Region):
         return packed(run(_gradient_graph(node["graph"], node["wrt"]), values))
 
     def written(self, node: Node, text: Text, given: Sequence[Given], targets: Sequence[str]) -> None:
-        """The graph in the text of a loop."""
+        """Write the graph into the text of a loop."""
         write_graph(text, _gradient_graph(node["graph"], node["wrt"]), given, targets)
 
     def push(self, node: Node, tangents: Sequence[Tangent]) -> Pushed:
@@ -428,5 +428,5 @@ GRAD = Grad(name="grad", doc="The gradients of a graph's result with respect to 
 
 
 def grad(graph: Graph, operands: Sequence[Node], wrt: tuple[int, ...]) -> tuple[Node, ...]:
-    """The gradients of the one result of ``graph`` at ``operands``, with respect to those that ``wrt`` counts."""
+    """The gradients of the only result of ``graph`` at ``operands``, with respect to those numbered in ``wrt``."""
     return items(make(GRAD, operands, graph=graph, wrt=wrt))

@@ -53,7 +53,7 @@ class Custom(Region):
         return packed(run(node["graph"], values))
 
     def written(self, node: Node, text: Text, given: Sequence[Given], targets: Sequence[str]) -> None:
-        """The graph in the text of a loop."""
+        """Write the graph into the text of a loop."""
         write_graph(text, node["graph"], given, targets)
 
     def pull(
@@ -69,7 +69,7 @@ class Custom(Region):
         return Pulled(ends, back, set())
 
     def push(self, node: Node, tangents: Sequence[Tangent]) -> Pushed:
-        """The transpose of ``back``, which is linear in cotangents: it is pulled through at zero."""
+        """The transpose of ``back``, which is linear in cotangents: its own pullback at zero."""
         ends = items(node)
         moving = [k for k, e in enumerate(ends) if e.type.inexact]
         seeds = [stand_in("cotangent", tangent_type(ends[k].type)) for k in moving]

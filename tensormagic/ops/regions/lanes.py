@@ -23,7 +23,7 @@ _SPREADS = frozenset({"reshape", "broadcast", "transpose", "stop_gradient"})
 
 
 class _Own(IntEnum):
-    """How far a row is made of the same row alone."""
+    """How far a row of a value depends on the same row alone."""
 
     ALWAYS = 0
     WHERE_NOT_DONE = 1
@@ -31,7 +31,7 @@ class _Own(IntEnum):
 
 
 def wants(test: Graph) -> Node | None:
-    """Which rows go on, where the test asks whether any does: a node with one number for each row."""
+    """The node that says for each row whether it goes on, if the test asks whether any does; else None."""
     (answer,) = test.results
     if answer.op.name != "any" or answer.args[0].type.ndim != 1:
         return None
@@ -39,18 +39,18 @@ def wants(test: Graph) -> Node | None:
 
 
 def check_lanes(body: Graph, axes: Sequence[Any], goes_on: Node, axis: Axis) -> None:
-    """Raise where a row that is done does not keep what it has, or where one that is not is made of others.
+    """Raise unless finished rows keep their values, and unfinished ones depend on themselves alone.
 
     Parameters
     ----------
     body
-        An iteration.
+        The body of the loop.
     axes
         The axis of rows in each of its parameters.
     goes_on
-        Which rows are not done, over the same parameters.
+        Which rows are unfinished, over the same parameters.
     axis
-        Where rows are in a node of the body.
+        Gives the axis of rows of a node of the body.
     """
     table: dict[Node, tuple[Any, _Own]] = {p: (a, _Own.ALWAYS) for p, a in zip(body.parameters, axes, strict=True)}
     why: dict[Node, str] = {}
@@ -69,7 +69,7 @@ def check_lanes(body: Graph, axes: Sequence[Any], goes_on: Node, axis: Axis) -> 
 def _learned(
     node: Node, table: dict[Node, tuple[Any, _Own]], goes_on: Node, axis: Axis, why: dict[Node, str]
 ) -> tuple[Any, _Own]:
-    """The axis of rows in a node, and how far its rows are their own."""
+    """The axis of rows in a node, and how far its rows depend on themselves alone."""
     given = [table[a] for a in node.args]
     own = max((o for _, o in given), default=_Own.ALWAYS)
     axes = [a for a, _ in given]
@@ -88,7 +88,7 @@ def _learned(
 
 
 def _implies(mask: Node, goes_on: Node) -> bool:
-    """Whether a mask is true for no element of a row that is done."""
+    """Whether a mask is false for all elements of a finished row."""
     if mask is goes_on:
         return True
     if mask.op.name in _SPREADS:

@@ -43,7 +43,7 @@ from tensormagic.ops.rows import SUM, Axes, Found, Mixed
 
 
 class _Turning(threading.local):
-    """Of each loop that Python runs on this thread, the outermost first: its iteration, and how many there will be."""
+    """For each loop that Python runs on this thread, outermost first: the current iteration, and the number of iterations."""
 
     def __init__(self) -> None:
         self.loops: list[list[int]] = []
@@ -110,7 +110,7 @@ class Repeat(Region):
         return packed_axes(found)
 
     def apart(self, node: Node) -> tuple[Node, ...] | None:
-        """The iterations one after the other, where they are few and known."""
+        """The iterations unrolled, if they are few and their number is constant; else None."""
         count = constant_value(node.args[0]) if self.counted else None
         body = node["body"]
         if (
@@ -135,7 +135,7 @@ class Repeat(Region):
         return tuple(state[:carries])
 
     def driven(self, begins: Sequence[Value], call: Callable[[str, Sequence[Value]], list[Value]]) -> list[Value]:
-        """The results where somebody else runs the graphs: ``call(name, state)`` gives what the one of that name does."""
+        """The results, if the caller runs the graphs: ``call(name, state)`` runs the named one."""
         count = int(begins[0]) if self.counted else None
         state, iteration = [*begins[int(self.counted) :]], [0, count or 0]
         turning.loops.append(iteration)
@@ -168,7 +168,7 @@ class Repeat(Region):
     def _repeated(
         self, node: Node, state: list[Value], constants: list[Value], iteration: list[int], count: int | None
     ) -> list[Value]:
-        """The state after the iterations: few are interpreted, many run as Python."""
+        """The state after the iterations: a few are interpreted, many run as generated Python."""
         body, first = node["body"], int(self.counted)
         test = None if first else node["test"]
         loop = self, test, body, len(state)
@@ -190,7 +190,7 @@ class Repeat(Region):
         return state
 
     def written(self, node: Node, text: Text, given: Sequence[Given], targets: Sequence[str]) -> None:
-        """The loop in the text of another one."""
+        """Write the loop into the text of another one."""
         first, carries = int(self.counted), node["carries"]
         body: Graph = node["body"]
         own = [p.type for p in body.parameters]
@@ -209,7 +209,7 @@ class Repeat(Region):
     def counted_text(
         self, text: Text, body: Graph, state: Sequence[Given], constants: Sequence[Given], count: str, each: str
     ) -> None:
-        """The lines of a loop that runs ``count`` times, ``each`` first in an iteration."""
+        """Write a loop that runs ``count`` times; each iteration begins with the line ``each``."""
         kind = body.parameters[0].type
         index = text.fresh("i")
         place = index if kind.form == "python" else text.fresh("i")
@@ -230,7 +230,7 @@ class Repeat(Region):
     def tested_text(
         self, text: Text, test: Graph, body: Graph, state: Sequence[Given], constants: Sequence[Given], each: str
     ) -> None:
-        """The lines of a loop that runs as long as a test holds, ``each`` first in an iteration."""
+        """Write a loop that runs while a test holds; each iteration begins with the line ``each``."""
         fixed = [g._replace(owned=False) for g in state]
         tests, scope = (
             Scope(text, test, [*fixed, *constants], len(state)),
@@ -297,7 +297,7 @@ class Repeat(Region):
     def _moved(
         self, body: Graph, moving: list[int], carries: int
     ) -> tuple[list[int], list[Node], list[Node], list[Tangent]]:
-        """The operands that have tangents at some iteration, these, and an iteration: what moves a carry moves it from then on."""
+        """The operands that have tangents at some iteration, these tangents, and one iteration with its tangents."""
         own = body.parameters[int(self.counted) :]
         while True:
             extra = {k: stand_in("tangent", tangent_type(own[k].type)) for k in moving}
@@ -316,7 +316,7 @@ class Repeat(Region):
 
 
 def _kept(begin: Type, end: Type, entry: Type, outside: Type) -> Type:
-    """The type of a carry after the loop, seen from outside: sizes that no iteration changes are those before it."""
+    """The type of a carry after the loop: sizes that no iteration changes are those before the loop."""
     if begin.ndim != end.ndim or entry.ndim != end.ndim:
         return outside
     sizes = zip(begin.shape, end.shape, entry.shape, outside.shape, strict=True)
@@ -324,12 +324,12 @@ def _kept(begin: Type, end: Type, entry: Type, outside: Type) -> Type:
 
 
 def unindexed(body: Graph, first: int) -> Graph:
-    """A body without its index, for matching: parameters only."""
+    """A body without its index, for matching; parameters only."""
     return Graph(body.parameters[first:], body.results, body.guards)
 
 
 def widened(test: Graph, own: Sequence[Node], order: Sequence[Node]) -> Graph:
-    """The test of a while loop that has more operands: ``own`` ones of the body at their places in ``order``."""
+    """The test of a while loop with more operands, its own (``own``) at their places in ``order``."""
     place = dict(zip(own, test.parameters, strict=True))
     free = unused([*test.nodes, *order])
     parameters = [place.get(p) or unread(p.type, free) for p in order]
@@ -341,7 +341,7 @@ _KEPT = 256
 
 
 def _run_of(*loop: Any) -> Callable[..., list[Value]]:
-    """A loop as a function of its state, its constants, where it notes the iteration, and the count."""
+    """The loop compiled to a function of state, constants, the current iteration (which it updates) and the count."""
     found = _runs.get(loop)
     if not callable(found):
         found = _written(*loop)
@@ -350,7 +350,7 @@ def _run_of(*loop: Any) -> Callable[..., list[Value]]:
 
 
 def _remember(loop: tuple[Any, ...], known: Callable[..., list[Value]] | int) -> None:
-    """Keep what is known of a loop, and of no more than the last ones."""
+    """Cache what is known of a loop; the oldest entries go."""
     _runs[loop] = known
     while len(_runs) > _KEPT:
         _runs.pop(next(iter(_runs)), None)

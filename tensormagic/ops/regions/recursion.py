@@ -49,7 +49,7 @@ FRAMES = 16  # of Python's that a call takes here, at most
 
 @dataclass
 class _Calls:
-    """What is being run: the graphs by name, how deep calls are, and how deep they may be."""
+    """The running graphs by name, the current depth of calls, and the limit."""
 
     graphs: Mapping[str, Graph]
     depth: int = 0
@@ -87,10 +87,10 @@ def _call(name: str, values: list[Value]) -> Value:
 
 
 class _Function(Region):
-    """What a call and a function have in common: derivatives by the name of another function."""
+    """Common to a call and a function: derivatives are calls of another function, by name."""
 
     def called(self, node: Node, name: str, operands: Sequence[Node], types: Sequence[Type]) -> tuple[Node, ...]:
-        """The results of the function ``name``, which has results of ``types``."""
+        """The results, of ``types``, of the function ``name``."""
         raise NotImplementedError
 
     def push(self, node: Node, tangents: Sequence[Tangent]) -> Pushed:
@@ -125,7 +125,7 @@ def _inexact(types: Any) -> list[int]:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Itself(_Function):
-    """A call of the function ``params["of"]``, inside the graph of it, or of one of its derivatives."""
+    """A call of the function ``params["of"]`` inside its own graph, or inside that of a derivative."""
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type | tuple[Type, ...]:
         rows = zip(params["dtypes"], params["shapes"], params["forms"], strict=True)
@@ -141,7 +141,7 @@ class Itself(_Function):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Recursive(_Function):
-    """The function ``params["of"]`` on operands; the other params are the graphs of functions, by name."""
+    """The function ``params["of"]`` on operands; the other params are graphs of functions by name."""
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type | tuple[Type, ...]:
         graph: Graph = params[params["of"]]
@@ -160,7 +160,7 @@ class Recursive(_Function):
         return recursive(name, _completed(name, graphs), operands)
 
     def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Any:
-        """A loop over the elements, each of which has calls of its own."""
+        """Loop over the elements, each with its own calls."""
         graph: Graph = node[node["of"]]
         inner = size if isinstance(size, int) else next(unused(graph.nodes, is_at_least(size, 2)))
         index = index_node("index", 0, inner)
@@ -194,7 +194,7 @@ RECURSIVE = Recursive(name="recursive", doc="A function that calls itself, depen
 
 
 def itself(name: str, operands: Sequence[Node], types: Sequence[Type]) -> tuple[Node, ...]:
-    """The results of a call of the function ``name`` inside its own graph."""
+    """The results of a call of ``name`` inside its own graph."""
     return items(
         make(
             ITSELF,
@@ -208,7 +208,7 @@ def itself(name: str, operands: Sequence[Node], types: Sequence[Type]) -> tuple[
 
 
 def recursive(name: str, graphs: Mapping[str, Graph], operands: Sequence[Node]) -> tuple[Node, ...]:
-    """The results of the function ``name``, of which ``graphs`` are the graph and those of the functions that it calls."""
+    """The results of the function ``name``; ``graphs`` has its graph and those of the functions it calls."""
     return items(make(RECURSIVE, operands, None, of=name, **graphs))
 
 
@@ -216,7 +216,7 @@ def recursive(name: str, graphs: Mapping[str, Graph], operands: Sequence[Node]) 
 
 
 def _completed(name: str, known: Mapping[str, Graph]) -> dict[str, Graph]:
-    """The graphs of ``name`` and of all that it calls: those that are not known are derivatives of those that are."""
+    """The graphs of ``name`` and of all that it calls; missing ones are derived as derivatives of known ones."""
     graphs = dict(known)
     needed: dict[str, Graph] = {}
     pending = [name]
@@ -262,7 +262,7 @@ def _pulled(graph: Graph) -> Graph:
 
 
 def _calls(graph: Graph) -> Iterator[str]:
-    """The names of the functions that a graph calls, in the graphs inside it too."""
+    """The names of the functions that a graph calls, also in graphs inside it."""
     pending, seen = [graph], set[Graph]()
     while pending:
         one = pending.pop()

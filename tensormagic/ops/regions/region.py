@@ -31,7 +31,7 @@ from tensormagic.ops.reverse.tape import is_tape, zeros
 
 
 def matched(graph: Graph, operands: Sequence[Node], what: str) -> tuple[dict[Any, Size], list[Guard]]:
-    """What each symbol and each integer parameter of ``graph`` is for these operands, and what else must hold of their sizes."""
+    """The values of the symbols and integer parameters of ``graph`` for these operands, and the guards on their sizes."""
     if len(graph.parameters) != len(operands):
         raise ShapeError(f"{what} takes {len(graph.parameters)} operands, {len(operands)} are given")
     symbols: dict[Any, Size] = {}
@@ -65,14 +65,14 @@ def matched(graph: Graph, operands: Sequence[Node], what: str) -> tuple[dict[Any
 
 
 def outside(size: Size, symbols: Mapping[Any, Size], what: str) -> Size:
-    """A size of a graph in terms of what its symbols are."""
+    """A size of a graph in terms of the operands' sizes."""
     if any(a not in symbols for a in atoms(size)):
         raise ShapeError(f"{what}: its graph was made for sizes of at least 2, and an operand has fewer")
     return substitute(size, symbols)
 
 
 def result_types(graph: Graph, symbols: Mapping[Any, Size]) -> tuple[Type, ...]:
-    """The types of the results, seen from outside: no size that is computed inside leaves."""
+    """The types of the results seen from outside; a size computed inside is an error."""
     for r in graph.results:
         inner = [n for s in r.type.shape for n in nodes_of(s) if n not in symbols]
         if inner:
@@ -86,7 +86,7 @@ def result_types(graph: Graph, symbols: Mapping[Any, Size]) -> tuple[Type, ...]:
 
 
 def agreed(left: Sequence[Type], right: Sequence[Type], what: str) -> list[Guard]:
-    """What makes two lists of types the same; raises where nothing can."""
+    """The guards under which two lists of types are equal; raises if they cannot be."""
     fits = len(left) == len(right) and all(
         a.dtype == b.dtype and a.form == b.form and a.ndim == b.ndim and all(map(same, a.shape, b.shape))
         for a, b in zip(left, right, strict=True)
@@ -98,7 +98,7 @@ def agreed(left: Sequence[Type], right: Sequence[Type], what: str) -> list[Guard
 
 
 def tangent_type(t: Type) -> Type:
-    """The type of tangents and cotangents of what has type ``t``."""
+    """The type of tangents and cotangents of a value of type ``t``."""
     return t.with_shape(t.shape)
 
 
@@ -134,7 +134,7 @@ _derivatives: list[Derivatives] = []
 
 
 def install_derivatives(derivatives: Derivatives) -> None:
-    """Say how the graphs of regions are differentiated."""
+    """Set how the graphs of regions are differentiated."""
     _derivatives[:] = [derivatives]
 
 
@@ -146,7 +146,7 @@ def derivatives() -> Derivatives:
 
 
 def like(tangent: Tangent, node: Node) -> Node:
-    """A tangent or cotangent of ``node`` in the type that such have, zeros where there is none."""
+    """A tangent or cotangent of ``node`` in its proper type; zeros for None."""
     if tangent is not None and is_tape(node):
         return tangent
     of = tangent_type(node.type)
@@ -155,7 +155,7 @@ def like(tangent: Tangent, node: Node) -> Node:
 
 
 class Pushed(NamedTuple):
-    """What forward mode makes of a region: the region that takes its place, result by result, and the tangents."""
+    """The result of forward mode on a region: the region that replaces it, result by result, and the tangents."""
 
     results: tuple[Node, ...]
     tangents: list[Tangent]
@@ -181,7 +181,7 @@ class Pulled(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Region(Op):
-    """Graphs that share nothing with what is around them; derivatives are regions again."""
+    """An op with graphs that share no nodes with the graph around them; its derivatives are regions again."""
 
     kind = "region"
     any_dtype = True
@@ -203,7 +203,7 @@ class Region(Op):
     def pull(
         self, node: Node, cotangents: Sequence[Tangent], wanted: Sequence[bool], sums: Sequence[Tangent]
     ) -> Pulled:
-        """Reverse mode, for the operands that are ``wanted``; ``sums`` are cotangents of these that were gathered so far."""
+        """Reverse mode for the operands that are ``wanted``; ``sums`` are their cotangents gathered so far."""
         raise NotImplementedError
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Any:
@@ -215,7 +215,7 @@ class Region(Op):
 
 
 def stand_in(name: str, t: Type) -> Node:
-    """A node that becomes a parameter."""
+    """An input node that later becomes a parameter."""
     return input_node(Source(name), t)
 
 
@@ -225,7 +225,7 @@ def unread(t: Type, free: Iterator[Dim]) -> Node:
 
 
 def symbols_in(values: Iterable[Any]) -> dict[Symbol, None]:
-    """The symbols that sizes, and tuples of these, mention."""
+    """The symbols in sizes, and in tuples of sizes."""
     found: dict[Symbol, None] = {}
     stack = list(values)
     while stack:
@@ -238,7 +238,7 @@ def symbols_in(values: Iterable[Any]) -> dict[Symbol, None]:
 
 
 def unused(nodes: Sequence[Node], two: bool = False) -> Iterator[Dim]:
-    """Symbols that no size of ``nodes`` mentions, at least ``two`` or any number."""
+    """Fresh symbols that ``nodes`` do not mention; at least 2 if ``two``."""
     names = {a.name for n in nodes for a in n.symbols}
     name = "n" if two else "any"
     return (symbol(f"{name}{k}", None, 2 if two else 0) for k in itertools.count() if f"{name}{k}" not in names)
@@ -247,16 +247,16 @@ def unused(nodes: Sequence[Node], two: bool = False) -> Iterator[Dim]:
 def witnesses(
     results: Iterable[Node], parameters: Sequence[Node], sizes: Mapping[Any, Size]
 ) -> tuple[list[Node], list[Node]]:
-    """Parameters that say the sizes that no other parameter does, and the operands for them.
+    """Additional parameters that carry sizes which no other parameter has, and the operands for them.
 
     Parameters
     ----------
     results
         What is computed.
     parameters
-        The parameters that there are.
+        The present parameters.
     sizes
-        What each symbol is outside.
+        The value of each symbol outside.
     """
     bound = {bare_symbol(s) for p in parameters for s in p.type.shape}
     nodes = topological([*results, *parameters])
@@ -269,7 +269,7 @@ def witnesses(
 
 
 def instantiated(nodes: Iterable[Node], known: Mapping[Node, Node], sizes: Mapping[Any, Size]) -> list[Node]:
-    """Nodes of a graph over what stands for its parameters outside, with what its symbols are there."""
+    """Nodes of a graph with its parameters and symbols replaced by what they are outside."""
     nodes = list(nodes)
     memo = dict(known)
     for n in topological(nodes, stop=known.__contains__):
@@ -280,7 +280,7 @@ def instantiated(nodes: Iterable[Node], known: Mapping[Node, Node], sizes: Mappi
 
 
 def loosened(graph: Graph) -> Graph:
-    """The same graph for sizes of at least 2, where it was captured for more: of what keeps rows apart, for some of these."""
+    """The same graph for sizes of at least 2, if it was captured for larger ones."""
     known = {s for n in graph.nodes for s in n.symbols if s.least > 2}
     inner = [n for n in graph.nodes if any(isinstance(v, Graph) for v in n.params.values())]
     if not known and not inner:
@@ -297,7 +297,7 @@ def loosened(graph: Graph) -> Graph:
 
 
 def as_sizes(nodes: Iterable[Node], memo: Mapping[Node, Node]) -> dict[Any, Size]:
-    """The sizes that integers are of what is known in their places."""
+    """Integer nodes mapped to the sizes of their replacements."""
     return {n: s for n in nodes if (s := as_size(memo[n])) is not None}
 
 
@@ -308,6 +308,6 @@ def with_loosened(node: Node) -> Node:
 
 
 def graph_over(parameters: Sequence[Node], results: Sequence[Node], like: Graph | None = None) -> Graph:
-    """The graph of ``results`` over ``parameters``, in this order, under the guards of another one."""
+    """The graph of ``results`` over ``parameters``, in this order, with the guards of ``like``."""
     source = Graph((), ()) if like is None else like
     return source.renumbered(parameter, parameters, results)

@@ -14,7 +14,7 @@ _SOURCE, _SINK = 0, 1
 
 @dataclass
 class _Network:
-    """Edges by number, each followed by its reverse."""
+    """Edges by number; each is followed by its reverse."""
 
     to: list[int] = field(default_factory=list[int])
     room: list[float] = field(default_factory=list[float])
@@ -32,7 +32,7 @@ class _Network:
             self.room.append(r)
 
     def maximise(self) -> None:
-        """Send as much as possible from source to sink."""
+        """Find the maximum flow from source to sink."""
         while self._levelled():
             following = [0] * len(self.leaving)
             while path := self._path(following):
@@ -54,7 +54,7 @@ class _Network:
         return self.level[_SINK] >= 0
 
     def _path(self, following: list[int]) -> list[int]:
-        """Edges with room from source to sink, each one level on; empty when there are none."""
+        """Edges with residual capacity from source to sink, each one level further; empty if there is no path."""
         path: list[int] = []
         v = _SOURCE
         while v != _SINK:
@@ -75,7 +75,7 @@ class _Network:
         return path
 
     def before_sink(self) -> set[int]:
-        """The vertices from which more could still be sent to the sink."""
+        """The vertices from which more could still flow to the sink."""
         found = {_SINK}
         stack = [_SINK]
         while stack:
@@ -90,16 +90,16 @@ class _Network:
 def cheapest_cut(
     wanted: Iterable[V], operands: Callable[[V], Iterable[V] | None], weight: Callable[[V], float]
 ) -> list[V]:
-    """The values to keep, so that all that is ``wanted`` follows from these; of equal ones those that are nearer to it.
+    """The cheapest values to keep so that all that is ``wanted`` can be computed; of equal choices, the one nearest to it.
 
     Parameters
     ----------
     wanted
-        What has to follow.
+        What must be computable.
     operands
-        What a value follows from; None for one that has to be kept, if it is needed.
+        The operands of a value; None for a value that must be kept if it is needed.
     weight
-        What keeping a value costs.
+        The cost of keeping a value.
     """
     network = _Network()
     entry: dict[V, int] = {}

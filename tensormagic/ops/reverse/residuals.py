@@ -19,20 +19,20 @@ _USUAL = 64  # for a size of which nothing is known
 def residuals(
     outputs: Sequence[Node], linear: Iterable[Node], given: Iterable[Node], sizes: Mapping[Any, Size] | None = None
 ) -> list[Node]:
-    """The nodes to save, so that ``outputs`` follow from these, from what is ``given`` and from what they are linear in.
+    """The nodes to save, so that ``outputs`` can be computed from them, from ``given`` and from ``linear``.
 
-    Of all choices from which the rest follows by cheap ops, the smallest.
+    The smallest choice from which the rest follows by cheap ops.
 
     Parameters
     ----------
     outputs
-        Cotangents, built of ``linear`` stand-ins and of nodes of the graph that is differentiated.
+        Cotangents, built of ``linear`` stand-ins and of nodes of the differentiated graph.
     linear
-        The stand-ins for the cotangents that come in.
+        The stand-ins for incoming cotangents.
     given
-        What is there anyway; what follows from it alone is computed again.
+        Values available anyway; what depends on them alone is recomputed.
     sizes
-        What sizes are outside, where that says how large they were at capture.
+        Sizes outside, which say how large they were at capture.
     """
     order = topological(outputs)
     moving = set(linear)
@@ -56,17 +56,17 @@ def residuals(
 
 
 def _is_cheap(node: Node) -> bool:
-    """Whether a node may be computed again."""
+    """Whether a node is cheap enough to be recomputed."""
     return bool(node.needs) and (is_cheap(node.op) or node.op.kind == "move")
 
 
 def _weight(node: Node, sizes: Mapping[Any, Size]) -> float:
-    """About how many bytes a value takes."""
+    """About the number of bytes of a value."""
     return float(sum(bytes_of(t, sizes) for t in node.types))
 
 
 def bytes_of(t: Type, sizes: Mapping[Any, Size]) -> int:
-    """About how many bytes a value of a type takes: by the sizes that were seen, where they were."""
+    """About the number of bytes of a value of type ``t``, by the sizes seen at capture if there are any."""
     extent = substitute_size(product(t.shape), sizes)
     return t.dtype.itemsize * max(1, evaluate(extent, lambda a: hint(atom(a)) or _USUAL))
 
@@ -77,7 +77,7 @@ def _is_leaf(node: Node) -> bool:
 
 
 def _choose(node: Node, known: set[Node], chosen: dict[Node, None]) -> None:
-    """Save ``node``, and the integers that its sizes mention."""
+    """Save ``node``, and the integers its sizes mention."""
     if node in known or node in chosen:
         return
     chosen[node] = None
@@ -92,18 +92,18 @@ def restored(
     read: Callable[[int, tuple[Size, ...]], Node],
     known: Mapping[Node, Node] | None = None,
 ) -> list[Node]:
-    """``outputs`` over what was saved.
+    """``outputs`` in terms of saved values.
 
     Parameters
     ----------
     outputs
         Nodes of the graph that saved.
     saved
-        What it saved.
+        The nodes it saved.
     read
-        ``read(k, shape)``: value number ``k``, whose shape that is now.
+        ``read(k, shape)``: saved value number ``k``, of this shape.
     known
-        What else takes the place of a node.
+        Other replacements of nodes.
     """
     new = dict(known or {})
     for k, value in sorted(enumerate(saved), key=lambda item: item[1].type.ndim):  # shapes mention integers

@@ -29,10 +29,10 @@ FEWEST_ITERATIONS = 64
 def block_length(
     iterations: Size | None, body: Graph, carries: Sequence[Node], saved: Sequence[Node], sizes: Mapping[Any, Size]
 ) -> int:
-    """How many iterations go into a block, so that least is kept; 0 where a loop is better left as it is.
+    """The number of iterations in a block that minimises memory; 0 if the loop is better left as it is.
 
-    It is where it records little in all, and where an iteration records less than half of what it begins with: a loop that
-    stores one element an iteration into a long array records that element.
+    It is left if it records little in all, or if one iteration records less than half of its initial state: a loop that
+    stores one element per iteration into a long array records only that element.
     """
     seen = 0 if iterations is None or extent(body) is None else hint(iterations) or 0
     if seen < FEWEST_ITERATIONS or body.checked:
@@ -45,13 +45,13 @@ def block_length(
 
 
 def extent(body: Graph) -> Size | None:
-    """The number of iterations in the sizes of a body; None where its index does not say it."""
+    """The number of iterations in the sizes of a body; None if its index has no known bound."""
     within = body.parameters[0].params.get("within") or (None, None)
     return within[1]
 
 
 def in_blocks(node: Node, operands: Sequence[Node], iterations: Size, length: int) -> list[Node]:
-    """The results of a counted loop over ``operands``, in blocks of ``length`` iterations and one of what is left."""
+    """The results of a counted loop over ``operands``, run in blocks of ``length`` iterations and one block of the rest."""
     body, carries = node["body"], node["carries"]
     own = list(body.parameters[1:])
     within = extent(body) or 0

@@ -11,9 +11,9 @@ _MOST = 64  # nodes that are looked at
 
 
 def is_sum_of_squares(node: Node) -> bool:
-    """Whether a real value is built of squares of real values by sums, moves and factors that are not negative.
+    """Whether a real value is built from squares of real values by sums, moves and nonnegative factors.
 
-    Divided it may be by anything: the quotient is zero where the sum is.
+    It may be divided by anything: the quotient is zero where the sum is.
     """
     while node.op.name in {"divide", "form", "astype", "require"} or node.op.kind == "move":
         node = node.args[0]
@@ -59,7 +59,7 @@ def _is_square(node: Node) -> bool:
 
 
 def _is_weight(node: Node) -> bool:
-    """Whether a factor is known, and not negative."""
+    """Whether a factor is a known, nonnegative number."""
     while node.op.name in {"broadcast", "astype", "form"}:
         node = node.args[0]
     value = constant_value(node)

@@ -31,18 +31,18 @@ MOST_PARTS = 16  # how many parts of one sum are told apart
 
 @dataclass(frozen=True)
 class Search:
-    """How it is looked for where a tangent may differ from zero.
+    """The limits of a search for where a tangent may be nonzero.
 
     Parameters
     ----------
     depth
-        How many operations may still be looked through.
+        How many more operations may be looked through.
     steep
-        Whether a slope may be infinite: then zeros of factors are worth a comparison too.
+        Whether a slope may be infinite: then zeros of factors are worth a comparison, too.
     known
-        Where tangents that are given may differ from zero.
+        Where given tangents may be nonzero.
     stores
-        How many stores may still be looked through.
+        How many more stores may be looked through.
     """
 
     depth: int = DEEPEST
@@ -51,14 +51,14 @@ class Search:
     stores: int = MOST_STORES
 
     def below(self, node: Node) -> Search:
-        """The same one operation further down: below a store, of which code without loops has many, one after the other, not deeper."""
+        """The limits one operation further down. Stores are counted separately: unrolled code has long chains of them."""
         if node.op.name == "set" and self.stores:
             return Search(self.depth, self.steep, self.known, self.stores - 1)
         return Search(self.depth - 1, self.steep, self.known, self.stores)
 
 
 def scaled(apply: Apply, partial: Node, tangent: Node, depth: int = DEEPEST) -> Node:
-    """``apply(partial, tangent)``, which is linear in the tangent, and 0 wherever the tangent leaves something out.
+    """``apply(partial, tangent)``, linear in the tangent, and 0 wherever the tangent is structurally zero.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def scaled(apply: Apply, partial: Node, tangent: Node, depth: int = DEEPEST) -> 
     partial, tangent
         The local derivative, and a tangent or cotangent of the same shape.
     depth
-        How many operations may still be looked through.
+        How many operations may be looked through.
     """
     inside = _INSIDE.get(tangent.op.name) if depth else None
     found = inside(apply, partial, tangent, depth) if inside is not None else None
@@ -81,12 +81,12 @@ def scaled(apply: Apply, partial: Node, tangent: Node, depth: int = DEEPEST) -> 
 
 
 def with_zeros_of(factor: Node, tangent: Node, result: Node) -> Node:
-    """``result``, the product of a factor and a tangent, 0 where a factor that no derivative goes through is, whatever the tangent."""
+    """``result``, set to 0 where a constant factor is 0, whatever the tangent (which may be infinite)."""
     return _kept(not_equal(factor, 0), result) if _may_be_zero(factor) and is_steep(tangent) else result
 
 
 def is_steep(node: Node) -> bool:
-    """Whether a value follows, not many operations before, from a function whose slope may be infinite."""
+    """Whether a value depends, within a few operations, on a function whose slope may be infinite."""
     level, seen = [node], set[Node]()
     for _ in range(DEEPEST):
         seen.update(level)
@@ -116,7 +116,7 @@ def _is_zero(node: Node) -> bool:
 
 
 def _finite(node: Node) -> bool:
-    """Whether a local derivative is a constant that annihilates nothing."""
+    """Whether a local derivative is a finite constant."""
     value = _unstretched(node)
     return value.op is CONSTANT and bool(np.isfinite(value["bits"].array()).all())
 
@@ -135,7 +135,7 @@ def _inside_choice(apply: Apply, partial: Node, tangent: Node, depth: int) -> No
 
 
 def _inside_part(apply: Apply, partial: Node, tangent: Node, depth: int) -> Node | None:
-    """Of a part that is added to zeros: the product of the part alone."""
+    """For a tangent that is a slice added to zeros: the product on the slice alone."""
     base, part = tangent.args
     if not _is_zero(base):
         return None
@@ -144,7 +144,7 @@ def _inside_part(apply: Apply, partial: Node, tangent: Node, depth: int) -> Node
 
 
 def _inside_scatter(apply: Apply, partial: Node, tangent: Node, depth: int) -> Node | None:
-    """As for a part, where no more is added than there are places; else the sums are multiplied."""
+    """The same for a scatter-add into zeros, unless there are more values than places."""
     base, indices, part = tangent.args
     if not _is_zero(base) or _repeats(part, tangent):
         return None
@@ -159,7 +159,7 @@ def _repeats(part: Node, whole: Node) -> bool:
 
 
 def _inside_store(apply: Apply, partial: Node, tangent: Node, depth: int) -> Node | None:
-    """Of what has zeros stored into it: the product before the store."""
+    """For a tangent with zeros stored into it: the product before the store."""
     base, *rest = tangent.args
     if not _is_zero(rest[-1]):
         return None
@@ -180,7 +180,7 @@ _INSIDE: dict[str, Callable[[Apply, Node, Node, int], Node | None]] = {
 
 
 def support(node: Node, search: Search) -> Node | None:
-    """Where a tangent may differ from zero; None for everywhere, and where that is not seen."""
+    """A mask of where a tangent may be nonzero; None for everywhere, or if it is not known."""
     if node in search.known:
         return search.known[node]
     if node.op.name in _REGIONS:
@@ -231,7 +231,7 @@ def _of_sum(node: Node, search: Search) -> Node | None:
 
 
 def _of_product(node: Node, search: Search) -> Node | None:
-    """Where neither factor is left out, and where a factor that no derivative goes through is not zero."""
+    """Where both factors may be nonzero, and a factor that is constant for the derivative is nonzero."""
     found: Node | None = None
     for factor, other in (node.args, node.args[::-1]):
         kept = support(other, search) if search.steep or _finite(factor) else None
@@ -243,7 +243,7 @@ def _of_product(node: Node, search: Search) -> Node | None:
 
 
 def _of_contraction(node: Node, search: Search) -> Node | None:
-    """Where some product of the sum may differ from zero; looked for where that does not depend on data."""
+    """Where some product of the sum may be nonzero; only if that does not depend on data."""
     if not search.steep:
         return None
     found = [support(a, search) for a in node.args]
@@ -256,7 +256,7 @@ def _of_contraction(node: Node, search: Search) -> Node | None:
 
 
 def _may_be_zero(factor: Node) -> bool:
-    """Whether a factor is one that no derivative goes through, and not known to have no zeros."""
+    """Whether a factor carries no derivative and is not known to be nonzero."""
     value = _unstretched(factor)
     if value.op is CONSTANT:
         return not value["bits"].array().all()
@@ -289,7 +289,7 @@ def _of_store(node: Node, search: Search) -> Node | None:
 
 
 def _of_added_parts(node: Node, search: Search) -> Node | None:
-    """The union of parts that are added, one after another."""
+    """The union of slices that are added one after another."""
     base, links, sparse = node, list[Node](), list[Node]()
     while base.op is node.op and len(links) < MOST_PARTS:
         links.append(base)
@@ -317,7 +317,7 @@ def _of_added_parts(node: Node, search: Search) -> Node | None:
 
 
 def _joined(boxes: list[Slices], box: Slices) -> list[Slices]:
-    """Boxes and one more, those that together are a box as one."""
+    """Add a box to ``boxes``, merged with those that together form a box."""
     for k, other in enumerate(boxes):
         joined = _join(other, box)
         if joined is not None:
@@ -326,9 +326,9 @@ def _joined(boxes: list[Slices], box: Slices) -> list[Slices]:
 
 
 def _join(first: Slices, second: Slices) -> Slices | None:
-    """One box that holds two that differ along one axis at most, and touch there for the sizes that were seen; else None.
+    """One box for two that touch and differ along at most one axis, for the sizes seen at capture; else None.
 
-    For other sizes it may hold more than the two: there an infinite slope is not annihilated.
+    For other sizes it may contain more than the two: there an infinite slope is not masked.
     """
     axes = [k for k, (a, b) in enumerate(zip(first, second, strict=True)) if a != b]
     if not axes:

@@ -23,7 +23,7 @@ from tensormagic.ops.op import AWAY, Leaf, Op, Tangent, Value, as_form
 
 
 class Tape:
-    """The value of a tape: its entries, None where nothing is written."""
+    """The value of a tape: its entries, None for those not written."""
 
     __slots__ = ("entries",)
     is_choice = False
@@ -32,11 +32,11 @@ class Tape:
         self.entries = entries or []
 
     def at(self, place: int) -> Any:
-        """The entry at ``place``; None where there is none."""
+        """The entry at ``place``, or None."""
         return self.entries[place] if 0 <= place < len(self.entries) else None
 
     def put(self, place: int, value: Any) -> None:
-        """Write ``value`` at ``place``; places before the first are no places."""
+        """Write ``value`` at ``place``; negative places are ignored."""
         if place == len(self.entries):
             self.entries.append(value)
         elif place >= 0:
@@ -44,16 +44,16 @@ class Tape:
             self.entries[place] = value
 
     def copy(self) -> Tape:
-        """A tape with the same entries, to write on."""
+        """A tape with the same entries that may be written to."""
         return Tape(list(self.entries))
 
     def extent(self, place: int, axis: int) -> int:
-        """The length of an axis of the entry at ``place``: 0 where there is none."""
+        """The length of an axis of the entry at ``place``; 0 if there is none."""
         found = self.at(place)
         return 0 if found is None else np.shape(found)[axis]
 
     def array(self, place: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        """The entry at ``place`` as an array of ``shape``: zeros where there is none."""
+        """The entry at ``place`` as an array of ``shape``; zeros if there is none."""
         found = self.at(place)
         if type(found) is np.ndarray and found.shape == shape:
             return found
@@ -63,18 +63,18 @@ class Tape:
         return np.zeros(shape, dtype) if found is None else found if type(found) in AWAY else np.asarray(found)
 
     def number(self, place: int, kind: type, dtype: np.dtype[Any], form: str) -> Any:
-        """The entry at ``place`` as a number in a form, where those of that dtype are of a class: zero where there is none."""
+        """The entry at ``place`` as a number in ``form``, whose class is ``kind``; zero if there is none."""
         found = self.entries[place] if 0 <= place < len(self.entries) else None
         return found if type(found) is kind else as_form(self.array(place, (), dtype), form)
 
     def tape(self, place: int) -> Tape:
-        """The tape that is the entry at ``place``: an empty one where there is none."""
+        """The entry at ``place``, a tape; an empty one if there is none."""
         found = self.at(place)
         return Tape() if found is None else found
 
 
 class Chosen(Tape):
-    """For each element of a batch one of two tapes: ``first`` where ``mask`` holds, else ``second``."""
+    """For each element of a batch, one of two tapes: ``first`` where ``mask`` holds, else ``second``."""
 
     __slots__ = ("first", "mask", "second")
     is_choice = True
@@ -112,17 +112,17 @@ class Chosen(Tape):
 
 
 def _wide(mask: np.ndarray[Any, Any], ndim: int) -> np.ndarray[Any, Any]:
-    """A mask of leading axes, for arrays of ``ndim`` axes."""
+    """A mask over leading axes, reshaped for arrays of ``ndim`` axes."""
     return mask.reshape(mask.shape + (1,) * (ndim - mask.ndim))
 
 
 def _kept(value: Value) -> Value:
-    """What is written down: a part of an array is copied, so that the array itself need not be kept."""
+    """The value to record: a view is copied, so that its base is not kept alive."""
     return value.copy() if getattr(value, "base", None) is not None else value
 
 
 def _holding(value: Value) -> Tape:
-    """A tape on which one value is written, at 0."""
+    """A tape with one value, at place 0."""
     return Tape([_kept(value)])
 
 
@@ -189,7 +189,7 @@ EMPTY = Leaf(
 
 
 def index_text(index: Node, given: str) -> str | None:
-    """An index of a tape as a Python integer in a text; None where there is more than one."""
+    """An index of a tape as text for a Python integer; None if it has axes."""
     if index.type.ndim:
         return None
     return given if index.type.form == "python" and index.type.dtype.kind == "i" else f"int({given})"
@@ -197,7 +197,7 @@ def index_text(index: Node, given: str) -> str | None:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Write(Op):
-    """``(tape, index, value)`` to the tape with the value written, or added, at the index."""
+    """``(tape, index, value)``: the tape with the value written, or added, at the index."""
 
     kind = "opaque"
     any_dtype = True
@@ -224,7 +224,7 @@ class Write(Op):
         return f"{scope.text.object(_holding)}({given[2]})"
 
     def store(self, node: Node, given: Sequence[str], scope: Any) -> tuple[str, Callable[[str], str]] | None:
-        """The tape's copy as Python text, and the line that writes the value on a tape of that name."""
+        """Texts for a loop: the copy of the tape, and a statement that writes the value to a tape of a given name; else None."""
         index = index_text(node.args[1], given[1])
         if index is None or self.write is not _written:
             return None
@@ -254,7 +254,7 @@ ADD_RECORD = Write(name="add_record", write=_added, doc="A tape with a value add
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Read(Op):
-    """``(tape, index)`` to the value that was written there."""
+    """``(tape, index)``: the value written there."""
 
     kind = "opaque"
     any_dtype = True
@@ -320,7 +320,7 @@ REPLAY = Read(name="replay", doc="The value at an index of a tape: zeros where n
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Join(Op):
-    """Two tapes, entry by entry."""
+    """Two tapes combined entry by entry."""
 
     kind = "opaque"
     any_dtype = True
@@ -349,7 +349,7 @@ ADD_TAPES = Join(name="add_tapes", doc="The sums of the entries of two tapes.")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Choose(Op):
-    """``(condition, first, second)``: for each element of a batch the first tape where its condition holds, else the second."""
+    """``(condition, first, second)``: for each element of a batch the first tape if its condition holds, else the second."""
 
     kind = "opaque"
     any_dtype = True
@@ -384,7 +384,7 @@ CHOOSE_TAPE = Choose(name="choose_tape", doc="For each element of a batch one of
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Reshaped(Op):
-    """A tape with another axis in every entry, ``params["axis"]`` of extent ``params["size"]``, or without it.
+    """A tape whose entries get an axis ``params["axis"]`` of extent ``params["size"]``, or lose it.
 
     Parameters
     ----------
@@ -405,7 +405,7 @@ class Reshaped(Op):
         return self.by(node, values[0], size, lambda _: np)
 
     def by(self, node: Node, tape: Tape, size: Callable[[Size], int], library: Callable[[Any], Any]) -> Tape:
-        """The tape, by the functions of the library of each entry."""
+        """Reshape each entry; ``library`` gives the array functions for an entry."""
         if self.adds:
             return _repeated(tape, node["axis"], size(node["size"]), library)
         return _summed(tape, node["axis"], library)
@@ -449,7 +449,7 @@ SUM_TAPE = Reshaped(name="sum_tape", adds=False, doc="A tape with every entry su
 
 
 def lead_tape(tape: Node, size: Size) -> Node:
-    """``tape`` with stacks of ``size`` equal entries."""
+    """``tape`` with each entry repeated ``size`` times along a new leading axis."""
     return tape if tape.op is EMPTY else make(LEAD_TAPE, (tape,), axis=0, size=size)
 
 
@@ -457,7 +457,7 @@ def lead_tape(tape: Node, size: Size) -> Node:
 
 
 def empty_tape(t: Type) -> Node:
-    """A tape of values like those of type ``t``, on which nothing is written."""
+    """An empty tape for values of type ``t``."""
     return make(EMPTY, type=tape_type(t))
 
 
@@ -472,7 +472,7 @@ def read_tape(tape: Node, index: Node, t: Type) -> Node:
 
 
 def add_tapes(left: Node, right: Node) -> Node:
-    """The sum of two tapes: what was added to an empty one goes into the other."""
+    """The sum of two tapes; what was added to an empty one goes into the other."""
     for base, other in ((left, right), (right, left)):
         if other.op is EMPTY:
             return base
@@ -482,12 +482,12 @@ def add_tapes(left: Node, right: Node) -> Node:
 
 
 def choose_tape(condition: Node, first: Node, second: Node) -> Node:
-    """For each element of a batch, ``first`` where its condition holds, else ``second``."""
+    """For each element of a batch, ``first`` if its condition holds, else ``second``."""
     return first if first is second else make(CHOOSE_TAPE, (condition, first, second))
 
 
 def zeros(x: Node) -> Node:
-    """Zeros like ``x``, which may be a tape."""
+    """Zeros like ``x``; for a tape, an empty one."""
     if is_tape(x):
         return empty_tape(x.type)
     return broadcast(constant(x.type.dtype.type(0)), x.type.shape)

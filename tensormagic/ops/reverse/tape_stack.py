@@ -30,7 +30,7 @@ def _tape_of(args: Sequence[Node]) -> Node:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Extent(Op):
-    """``(tape, index)`` to the length of an axis of what is written there; 0 where nothing is."""
+    """``(tape, index)``: the length of an axis of the entry there; 0 if there is none."""
 
     kind = "opaque"
     any_dtype = True
@@ -67,7 +67,7 @@ _NUMBERS = (bool, int, float, complex, np.generic)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Stacked(Op):
-    """The first entries of a tape, as many as the first of ``params["shape"]``, as one array."""
+    """The first ``params["shape"][0]`` entries of a tape as one array."""
 
     kind = "opaque"
     any_dtype = True
@@ -150,7 +150,7 @@ def boxed(array: Node) -> Node:
 
 
 def unboxed(tape: Node, t: Type, axes: Sequence[int], known: Mapping[int, Size] | None = None) -> Node:
-    """The array that a tape holds, of type ``t`` but for the lengths of ``axes``, which the tape says where they are not ``known``."""
+    """The array that a tape holds, of type ``t``; the lengths of ``axes`` are ``known`` or read from the tape."""
     zero = constant(0)
     if tape.op is RECORD and size_of(tape.args[1]) == 0:
         return tape.args[2]

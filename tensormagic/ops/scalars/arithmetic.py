@@ -168,7 +168,7 @@ fmod = scalar_op(
 
 
 def _divide_by(divisor: Node, dividend: Node) -> Node:
-    """``dividend / divisor``, where what a mask, a slice or a store leaves out stays zero."""
+    """``dividend / divisor``; structural zeros of the dividend stay zero."""
     from tensormagic.ops.reverse.support import scaled
 
     return scaled(lambda by, part: divide(part, by), divisor, dividend)
@@ -188,7 +188,7 @@ square = scalar_op(
 
 
 def _root_slope(out: Node, x: Node) -> Node:
-    """Infinite at 0, but 0 of a sum of squares: the slope of that is 0 there, and the root is a norm."""
+    """Infinite at 0, except for a sum of squares: there the root is a norm, and its slope is taken as 0."""
     if not is_sum_of_squares(x):
         return 0.5 / out
     zero = equal(out, 0)

@@ -54,7 +54,7 @@ where = scalar_op(
 
 
 def _chosen(*, larger: bool) -> Callable[[Node, Sequence[Tangent]], Tangent]:
-    """The tangent of the operand that is chosen, of both alike on ties; what is not chosen counts for nothing, be it infinite."""
+    """The tangent of the chosen operand, the mean on ties; the other operand's is ignored even if infinite."""
 
     def linearise(node: Node, tangents: Sequence[Tangent]) -> Tangent:
         terms: list[Node] = []
@@ -96,7 +96,7 @@ fmin = scalar_op("fmin", picks=True, linearise=_chosen(larger=False), doc="The s
 
 
 class Comparison(Pointwise):
-    """A comparison, which takes a Python integer of any size for what it is, as NumPy's do."""
+    """A comparison; Python integers of any size are compared exactly, as in NumPy."""
 
     def __call__(self, *operands: Any) -> Node:
         nodes = [operand if isinstance(operand, Node) else constant(operand) for operand in operands]
@@ -105,7 +105,7 @@ class Comparison(Pointwise):
 
 
 def _unweakened(x: Node, other: Node) -> Node:
-    """A Python integer that may not fit the dtype of ``other``, as an int64."""
+    """A Python integer as an int64, if it may not fit the dtype of ``other``."""
     if (
         x.type.form != "python"
         or x.type.dtype.kind != "i"

@@ -23,7 +23,7 @@ _OWN = f"its text in NumPy as in_numpy='np.log(np.cosh({{0}}))', and {_DTYPES}"
 
 
 def scalar_op(name: str, numpy: Callable[..., Value] | None = None, **fields: Any) -> Pointwise:
-    """A scalar function under its NumPy name."""
+    """Define a scalar function under its NumPy name."""
     function = numpy or getattr(np, name, None)
     if function is None:
         raise ValueError(f"{_UNKNOWN.format(name)} {_OWN}")
@@ -44,7 +44,7 @@ def special(name: str) -> Callable[..., Value]:
 
 
 def divided(function: str) -> Callable[[Size, Size], Size | None]:
-    """A quotient or a remainder of sizes by a number: a size again."""
+    """A quotient or remainder of sizes by a positive number, as a size."""
     return lambda left, right: apply(function, left, right) if isinstance(right, int) and right > 0 else None
 
 

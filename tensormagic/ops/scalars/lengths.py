@@ -15,7 +15,7 @@ from tensormagic.ops.scalars.scalar import hypot
 
 
 def _rest_of_square(x: Any, squared: Any, bits: int) -> Any:
-    """What the rounded square of ``x`` is off, exactly: the square of two halves of its digits (Dekker 1971)."""
+    """The exact error of a rounded square, by splitting ``x`` into two halves of its digits (Dekker 1971)."""
     large = x * float(2 ** ((bits + 2) // 2) + 1)
     high = large - (large - x)
     low = x - high
@@ -23,7 +23,7 @@ def _rest_of_square(x: Any, squared: Any, bits: int) -> Any:
 
 
 def _log_length(x: Any, y: Any, of: Any, dtype: Any) -> Any:
-    """In the functions ``of`` a module: squares are scaled by powers of two, and near 1 what they are more than 1 has all its digits."""
+    """The logarithm of the length, with functions from the module ``of``: squares are scaled by powers of two, and accurate near 1."""
     info, number = np.finfo(dtype), np.dtype(dtype).type
     most = int(info.maxexp)
     x, y = of.absolute(x), of.absolute(y)

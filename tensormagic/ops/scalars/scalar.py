@@ -157,7 +157,7 @@ log1p = scalar_op(
 
 
 def _sigmoid(x: Value) -> Value:
-    """By NumPy alone: the import of SciPy's takes longer than most first results."""
+    """By NumPy alone, since importing SciPy's takes longer than most first results."""
     x = np.asarray(x)
     e = np.exp(-np.abs(x))
     return np.where(x >= 0, x.dtype.type(1), e) / (1 + e)
@@ -177,9 +177,9 @@ sigmoid = scalar_op(
 
 
 def _softplus(x: Value) -> Value:
-    """In place where it can be: NumPy's logaddexp takes three times as long.
+    """Computed in place: NumPy's logaddexp takes three times as long.
 
-    Single precision has the digits of double: NumPy's own exponential and logarithm are off by up to two units there.
+    Single precision is computed in double: NumPy's own exponential and logarithm are off by up to two units there.
     """
     x = np.asarray(x)
     e = np.array(np.abs(x), np.float64 if x.dtype == np.float32 else None)
@@ -204,7 +204,7 @@ softplus = scalar_op(
 
 
 def _share(x: Node, y: Node) -> Node:
-    """The weight of ``x`` in ``logaddexp(x, y)``, for equal infinities too."""
+    """The weight of ``x`` in ``logaddexp(x, y)``, also for equal infinities."""
     return where(logical_and(equal(x, y), isinf(x)), 0.5, sigmoid(x - y))
 
 
@@ -278,7 +278,7 @@ arctan = scalar_op("arctan", source="arctan({0})", partials=lambda _out, x: 1 / 
 
 
 def _angle_partials(_out: Node, y: Node, x: Node) -> tuple[Node, Node]:
-    """At the origin, where there is no angle, 0."""
+    """The partial derivatives, taken as 0 at the origin."""
     size = x * x + y * y
     origin = equal(size, 0)
     safe = where(origin, 1, size)

@@ -22,7 +22,7 @@ _ROOT_PI = math.sqrt(math.pi)
 
 
 def real_loops(name: str) -> Callable[[Sequence[Weak]], Signature]:
-    """SciPy's own choice among the real loops of one of its ufuncs."""
+    """SciPy's choice among the real loops of one of its ufuncs."""
 
     def resolve(operands: Sequence[Weak]) -> Signature:
         if any(w is complex or getattr(w, "kind", "") == "c" for w in operands):
@@ -34,7 +34,7 @@ def real_loops(name: str) -> Callable[[Sequence[Weak]], Signature]:
 
 
 def by_the_last(name: str, partial: Callable[..., Node], fixed: int) -> Callable[[Node, Sequence[Tangent]], Tangent]:
-    """The tangent of a function with no derivative by its first operands, its orders: that by an order is refused."""
+    """The tangent of a function by its last operand; derivatives by the first ones, its orders, are refused."""
 
     def linearise(node: Node, tangents: Sequence[Tangent]) -> Tangent:
         if any(t is not None for t in tangents[:fixed]):
@@ -164,7 +164,7 @@ def _log_erfc_numpy(x: Value) -> Value:
 
 
 def _log_erfc_body(x: Node) -> Node:
-    """In ops that loops are made of: far out by the series of ``1 - t + 3 t**2 - 15 t**3 ...``, ``t = 1 / (2 x**2)``."""
+    """In ops that loops are made of: for large x by the series of ``1 - t + 3 t**2 - 15 t**3 ...``, ``t = 1 / (2 x**2)``."""
     if x.type.dtype == np.float16:  # in which erfc(4) is 0
         return astype(_log_erfc_body(astype(x, np.float32)), np.float16)
     far = where(less(x, _FAR), _FAR, x)
@@ -243,10 +243,8 @@ def _rgamma_slope(out: Node, x: Node) -> Node:
     """By the reflection formula below one half, where the digamma function has poles."""
     left = less(x, 0.5)
     below, above = 1 - where(left, x, 0), where(left, 1, x)
-    iteration = x * math.pi
-    return where(
-        left, (cos(iteration) - sin(iteration) / math.pi * digamma(below)) * gamma(below), -out * digamma(above)
-    )
+    angle = x * math.pi
+    return where(left, (cos(angle) - sin(angle) / math.pi * digamma(below)) * gamma(below), -out * digamma(above))
 
 
 rgamma = real_function("rgamma", _rgamma_slope, "The reciprocal of the gamma function.")
@@ -330,7 +328,7 @@ hyp2f1 = real_function(
 
 
 def _complete(first: float, m: Node) -> Node:
-    """The slope of a complete elliptic integral, pi/8 times 2F1(first, 3/2; 2; m): it does not cancel around 0."""
+    """The slope of a complete elliptic integral, pi/8 times 2F1(first, 3/2; 2; m), which does not cancel near 0."""
     return math.pi / 8 * hyp2f1(typed(first, m), typed(1.5, m), typed(2, m), m)
 
 

@@ -20,7 +20,7 @@ def _lists(pattern: Any) -> list[list[int]]:
 
 
 def column_colours(pattern: Any) -> Indices:
-    """A colour for each column of a CSR matrix, so that no row has two columns of one colour."""
+    """A colour for each column of a CSR matrix; no row has two columns of one colour."""
     rows, columns = pattern.shape
     if rows and int(np.diff(pattern.indptr).max()) == columns:
         return np.arange(columns)
@@ -34,7 +34,7 @@ def column_colours(pattern: Any) -> Indices:
 
 
 def _lowest(rows: list[int], taken: list[int]) -> tuple[int, int]:
-    """The first colour that none of the rows has, and its bit."""
+    """The first colour that none of the rows uses, and its bit."""
     used = 0
     for row in rows:
         used |= taken[row]
@@ -43,9 +43,9 @@ def _lowest(rows: list[int], taken: list[int]) -> tuple[int, int]:
 
 
 def star_colours(pattern: Any) -> Indices:
-    """A colour for each column of a symmetric CSR matrix, for which :func:`star_places` holds.
+    """A colour for each column of a symmetric CSR matrix, suitable for :func:`star_places`.
 
-    Neighbours differ, and two neighbours of a column have one colour only where it is above that of the column: so every
+    Neighbours differ, and two neighbours of a column share a colour only if it is greater than the column's: so every
     path over four columns has three colours.
     """
     size = pattern.shape[0]
@@ -70,6 +70,6 @@ def star_colours(pattern: Any) -> Indices:
 
 
 def star_places(rows: Indices, columns: Indices, colours: Indices) -> tuple[Indices, Indices]:
-    """For each entry of a symmetric matrix, the pass and the row in which it stands alone."""
+    """For each entry of a symmetric matrix, the pass and the row in which it is not mixed with others."""
     swapped = colours[rows] < colours[columns]
     return colours[np.where(swapped, rows, columns)], np.where(swapped, columns, rows)

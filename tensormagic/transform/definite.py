@@ -24,7 +24,7 @@ def is_square(x: Node) -> bool:
 
 
 def symmetric(x: Node) -> bool:
-    """Whether a matrix provably is its own transpose."""
+    """Whether a matrix is provably symmetric."""
     if not is_square(x):
         return False
     if gram_of(x) is not None or x.op is GRAM or diagonal_of(x) is not None:
@@ -39,7 +39,7 @@ def symmetric(x: Node) -> bool:
 
 
 def semidefinite(x: Node) -> bool:
-    """Whether a matrix provably has no negative eigenvalue, and is symmetric."""
+    """Whether a matrix is provably symmetric and positive semidefinite."""
     if not is_square(x):
         return False
     if gram_of(x) is not None or x.op is GRAM:
@@ -53,7 +53,7 @@ def semidefinite(x: Node) -> bool:
 
 
 def definite(x: Node) -> bool:
-    """Whether a matrix provably is symmetric with positive eigenvalues, but for rounding."""
+    """Whether a matrix is provably symmetric and positive definite, up to rounding."""
     if not is_square(x):
         return False
     if x.op is INV or x.op is TRANSPOSE:
@@ -67,14 +67,14 @@ def definite(x: Node) -> bool:
 
 
 def _scaled(x: Node) -> list[tuple[Node, Node]]:
-    """A matrix and the number by which it is multiplied or divided, as far as ``x`` is such a product."""
+    """The ways to read ``x`` as a matrix times, or divided by, a number."""
     if x.op is multiply:
         return [(a, plain(b)) for a, b in (x.args, x.args[::-1]) if not plain(b).type.shape]
     return [(x.args[0], plain(x.args[1]))] if x.op is divide and not plain(x.args[1]).type.shape else []
 
 
 def _positive(values: Node) -> bool:
-    """Whether numbers provably are above zero, but for rounding."""
+    """Whether numbers are provably positive, up to rounding."""
     one = plain(values)
     if is_constant(one):
         return bool((one["bits"].array() > 0).all())
@@ -98,7 +98,7 @@ def low_rank(x: Node) -> tuple[Node, Node, Node] | None:
 
 
 def _thin(x: Node) -> tuple[Node, Node] | None:
-    """The factors of a product with few columns in between, as far as sizes are known; a column and a row have one."""
+    """The factors of a product with a small inner dimension, by the known sizes; an outer product has 1."""
     if x.op is multiply:
         return _outer(x)
     if x.op is not CONTRACT:
@@ -116,7 +116,7 @@ def _thin(x: Node) -> tuple[Node, Node] | None:
 
 
 def _outer(x: Node) -> tuple[Node, Node] | None:
-    """The column and the row of an outer product."""
+    """The column and the row of an outer product; None for any other product."""
     n, m = x.type.shape
     for a, b in (x.args, x.args[::-1]):
         column, row = _unstretched(a), _unstretched(b)

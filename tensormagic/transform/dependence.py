@@ -15,12 +15,12 @@ _LARGEST = 30_000_000  # entries of the sets that one step makes; where there we
 
 
 class Sets:
-    """The sets of columns that came up so far.
+    """The sets of columns seen so far.
 
     Parameters
     ----------
     columns
-        How many columns there are.
+        The number of columns.
     """
 
     def __init__(self, columns: int) -> None:
@@ -31,7 +31,7 @@ class Sets:
         self._used = 0
 
     def single(self, first: int, count: int) -> Codes:
-        """Codes of sets of one column each: ``count`` columns from ``first``."""
+        """Codes of ``count`` singletons, columns ``first`` onwards."""
         if self.columns == 1:
             return np.full(count, EVERYTHING, np.int64)
         return self._added(np.ones(count, np.int64), np.arange(first, first + count))
@@ -41,7 +41,7 @@ class Sets:
         return self._lengths[codes]
 
     def members(self, codes: Codes) -> tuple[Codes, Codes]:
-        """The pairs of a place in ``codes`` and a column in the set there."""
+        """Pairs of a position in ``codes`` and a column in the set there."""
         lengths = self._lengths[codes]
         owners = np.repeat(np.arange(codes.size), lengths)
         offsets = np.arange(owners.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -64,7 +64,7 @@ class Sets:
         return found
 
     def unions(self, groups: Codes, codes: Codes, count: int) -> Codes:
-        """For each of ``count`` groups, the union of the sets whose entry of ``groups`` names it."""
+        """For each of ``count`` groups, the union of the sets that ``groups`` assigns to it."""
         found = np.zeros(count, np.int64)
         found[groups[codes == EVERYTHING]] = EVERYTHING
         some = (codes > EVERYTHING) & (found[groups] == NOTHING)
@@ -86,7 +86,7 @@ class Sets:
         return found
 
     def _added(self, lengths: Codes, members: Codes) -> Codes:
-        """Codes of new sets: the columns of each, one set after the other."""
+        """Codes of new sets; ``members`` lists their columns, one set after the other."""
         end = self._used + members.size
         if end > self._members.size:
             self._members = np.concatenate([self._members[: self._used], np.zeros(end, np.int64)])

@@ -9,7 +9,7 @@ from tensormagic.ir.node import Node, rebuild
 
 
 def followed(roots: Iterable[Node], goals: Mapping[Node, Node]) -> list[Node]:
-    """``roots`` with nodes replaced, also below what takes their place."""
+    """``roots`` with nodes replaced, also inside the replacements."""
     roots = list(roots)
     goals = {old: new for old, new in goals.items() if old is not new}
     if not goals:

@@ -37,7 +37,7 @@ class _Carry:
 
 
 def framed(results: Sequence[Node]) -> dict[Node, Node]:
-    """What takes the place of the results of loops that carry such arrays."""
+    """Replacements for the results of loops that carry such arrays."""
     goals: dict[Node, Node] = {}
     for node in topological(results):
         if node.op is LOOP:
@@ -67,7 +67,7 @@ def _carry(body: Graph, k: int) -> _Carry | None:
 
 
 def _leads_to_its_end_alone(links: Sequence[Node], used: Mapping[Node, Sequence[Node]], shown: Sequence[Node]) -> bool:
-    """Whether nothing reads a chain of updates but the next of them, and its end is one result of the loop."""
+    """Whether a chain of updates is read only by itself, and its end is one result of the loop."""
     end = links[0]
     if end in shown or end in used:
         return False
@@ -75,7 +75,7 @@ def _leads_to_its_end_alone(links: Sequence[Node], used: Mapping[Node, Sequence[
 
 
 def _frame(inner: Node, store: Node, used: Mapping[Node, Sequence[Node]]) -> Node | None:
-    """The zeros that a part is put in the middle of, where there is one such array, of sizes that are the same in each iteration."""
+    """The store of a part into the middle of zeros, if there is exactly one and its sizes are the same in each iteration."""
     frames = [n for n in used.get(inner, ()) if n.op is SET and n.args[1] is inner and is_constant_zero(n.args[0])]
     sizes = [s for f in frames for s in (*f.type.shape, *(x for own in (*store["slices"], *f["slices"]) for x in own))]
     return frames[0] if len(frames) == 1 and not any(map(nodes_of, sizes)) else None

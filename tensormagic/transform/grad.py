@@ -41,7 +41,7 @@ def jvp(results: Sequence[Node], tangents: dict[Node, Node]) -> list[Tangent]:
 
 
 def push(results: Sequence[Node], tangents: dict[Node, Node]) -> tuple[list[Node], list[Tangent]]:
-    """As :func:`jvp`, with the results before the tangents: over regions that give values and tangents at once."""
+    """As :func:`jvp`, preceded by the results, over regions that compute values and tangents at once."""
     known: Tangents = dict(tangents)
     wider: dict[Node, Node] = {}
     for node in topological(results, stop=lambda n: n in tangents):
@@ -66,7 +66,7 @@ def _tangent(node: Node, known: Tangents, wider: dict[Node, Node]) -> Any:
 
 
 def _derivative(node: Node, given: Sequence[Any]) -> Any:
-    """The tangent of a node; where it has none, the error names the line."""
+    """The tangent of a node; an error names its source line."""
     try:
         return node.op.jvp(node, given)
     except DifferentiationError as error:
@@ -79,7 +79,7 @@ def _derivative(node: Node, given: Sequence[Any]) -> Any:
 def _followed(
     results: Sequence[Node], found: Sequence[Tangent], wider: dict[Node, Node]
 ) -> tuple[list[Node], list[Tangent]]:
-    """Results and derivatives with each region's place taken by the wider one that was made of it."""
+    """Results and derivatives with each region replaced by the wider one made of it."""
     rest = iter(followed([*results, *(t for t in found if t is not None)], wider))
     return [next(rest) for _ in results], [None if t is None else next(rest) for t in found]
 
@@ -95,7 +95,7 @@ def vjp(results: Sequence[Node], cotangents: Sequence[Tangent], wrt: Sequence[No
 def pull(
     results: Sequence[Node], cotangents: Sequence[Tangent], wrt: Sequence[Node]
 ) -> tuple[list[Node], list[Tangent]]:
-    """As :func:`vjp`, with the results before the cotangents: over regions that also give what their derivatives read."""
+    """As :func:`vjp`, preceded by the results, over regions that also return what their derivatives read."""
     targets = set(wrt)
     active = _active(results, wrt)
     order = [n for n in topological(results, stop=targets.__contains__) if n in active]
@@ -124,7 +124,7 @@ def pull(
 def _pull_region(
     node: Node, cotangent: Any, active: set[Node], gathered: dict[Node, Any], wider: dict[Node, Node]
 ) -> None:
-    """Add the cotangents of the operands of a region; what was gathered for them goes in, where it is added to inside."""
+    """Add the cotangents of a region's operands; sums gathered so far are passed in if the region adds to them."""
     given = cotangent if len(node.types) > 1 else [cotangent]
     wanted = [a in active and a.type.inexact for a in node.args]
     sums = [
@@ -142,7 +142,7 @@ def _pull_region(
 
 
 def _to_group(gathered: dict[Node, Any], node: Node, cotangent: Node) -> None:
-    """Add the cotangent of one result of several to those of the node that has them."""
+    """Add the cotangent of one of several results to the list for their node."""
     group = gathered.setdefault(node.args[0], [None] * len(node.args[0].types))
     group[node["index"]] = accumulate(group[node["index"]], cotangent)
 
@@ -187,9 +187,10 @@ def _seed(position: int, arg: Node) -> Any:
 
 
 def transpose(outputs: Iterable[tuple[Node, Node]], seeds: set[Node], primal: Iterable[Node] = ()) -> dict[Node, Node]:
-    """Pull cotangents of linear expressions back to the seeds that these are linear in.
+    """Pull cotangents of linear expressions back to the seeds they are linear in.
 
-    Nothing below the nodes ``primal`` depends on the seeds: not looking there keeps a gradient linear in the size of its graph.
+    Nothing below the nodes ``primal`` depends on the seeds; not visiting it keeps a gradient linear in the size of its
+    graph.
     """
     outputs = list(outputs)
     ends = seeds.union(primal)
@@ -216,18 +217,18 @@ def transpose(outputs: Iterable[tuple[Node, Node]], seeds: set[Node], primal: It
 
 
 def gradient(result: Node, wrt: Sequence[Node]) -> list[Node]:
-    """The gradient of a real rank-0 ``result``; zeros where it does not depend on a node.
+    """The gradient of a real rank-0 ``result``; zeros for nodes it does not depend on.
 
     Raises
     ------
     DifferentiationError
-        For a result that is no real scalar, and for a ``wrt`` that is no float.
+        If the result is not a real scalar, or a node of ``wrt`` is not a float.
     """
     return value_and_gradient(result, wrt)[1]
 
 
 def value_and_gradient(result: Node, wrt: Sequence[Node]) -> tuple[Node, list[Node]]:
-    """As :func:`gradient`, with the result before it: over loops that also record what the gradient reads."""
+    """As :func:`gradient`, preceded by the result, over loops that also record what the gradient reads."""
     t = result.type
     if t.shape:
         alike = any(node.type.shape == t.shape for node in wrt)  # as of a function that is taken of each element

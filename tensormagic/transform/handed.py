@@ -27,7 +27,7 @@ _LEAST = 200
 
 
 def handed_on(results: Sequence[Node]) -> dict[Node, Node]:
-    """What takes the place of the results of a loop that stores what it reads in the next iteration, or nobody reads."""
+    """Replacements for the results of loops that store elements only for the next iteration, or for no reader."""
     for loop, ends in loops_of(results).items():
         every = items(loop)
         read = {every.index(end) for end in ends}
@@ -45,7 +45,7 @@ def handed_on(results: Sequence[Node]) -> dict[Node, Node]:
 
 
 def _as_constant(loop: Node, k: int, places: Places) -> dict[int, Node]:
-    """The loop with an array as it is before it, of which no iteration reads what another one has stored."""
+    """The loop with an array that stays as before it, since no iteration reads what another has stored."""
     body: Graph = loop["body"]
     own, operands = list(body.parameters[1:]), list(loop.args[1:])
     nexts = substituted(body.results, dict.fromkeys(places.just, body.results[k].args[1]))
@@ -60,7 +60,7 @@ def _as_constant(loop: Node, k: int, places: Places) -> dict[int, Node]:
 
 
 def _as_number(loop: Node, k: int, places: Places) -> dict[int, Node] | None:
-    """The loop with one more carry: what the last iteration has stored."""
+    """The loop with one more carry, the element stored by the last iteration."""
     body: Graph = loop["body"]
     end, start, carries = body.results[k], loop.args[1 + k], loop["carries"]
     iterations = size_of(loop.args[0])

@@ -29,7 +29,7 @@ _FUNCTION = 20
 
 
 def hoisted(results: Sequence[Node]) -> dict[Node, Node]:
-    """What takes the place of the results of loops that compute functions of numbers which do not follow from what they carry."""
+    """Replacements for the results of loops that compute functions of numbers which do not depend on their carries."""
     goals: dict[Node, Node] = {}
     for loop in loops_of(results):
         iterations = size_of(loop.args[0])
@@ -47,7 +47,7 @@ def hoisted(results: Sequence[Node]) -> dict[Node, Node]:
 
 
 def _functions(loop: Node) -> list[Node]:
-    """Numbers that follow from the index and from constants, and cost as much as a function, as late as they can be had."""
+    """Numbers that depend on the index and on constants alone and cost as much as a function call, as late as possible."""
     body: Graph = loop["body"]
     index, *own = body.parameters
     carried = following(body, own[: loop["carries"]])
@@ -62,7 +62,7 @@ def _functions(loop: Node) -> list[Node]:
 
 
 def _reading(loop: Node, stacks: dict[Node, Node]) -> dict[Node, Node]:
-    """The loop that reads what was computed before it."""
+    """The loop that reads the values computed before it."""
     body: Graph = loop["body"]
     index, *own = body.parameters
     sizes, _ = matched(unindexed(body, 1), loop.args[1:], "loop")

@@ -29,9 +29,9 @@ SILENT = frozenset(("leaf", "pointwise", "move", "fold", "contract"))
 
 
 def at_once(results: Sequence[Node], *, real: bool = False) -> dict[Node, Node]:
-    """What takes the place of the results of loops that no iteration needs another one for, where it costs no more.
+    """Replacements for the results of loops whose iterations are independent, if they cost no more.
 
-    Where rules of the level ``real`` follow, products are no objection: a sum of them becomes one of sums.
+    Before rules of the level ``real``, products do not count: a sum of products becomes a product of sums.
     """
     goals: dict[Node, Node] = {}
     for node in topological(results):
@@ -44,7 +44,7 @@ def at_once(results: Sequence[Node], *, real: bool = False) -> dict[Node, Node]:
 
 
 def pays(old: Node, new: Node, *, real: bool) -> bool:
-    """Whether ``new`` costs no more, but for what was there before the first iteration being stored or added to."""
+    """Whether ``new`` costs no more, apart from storing or adding to the initial values."""
     before, after = cost_of_graph([old]), cost_of_graph([new])
     bytes_ = elements(new) * new.type.dtype.itemsize
     room = _BEGIN * elements(new)
@@ -95,14 +95,14 @@ class Iterations:
         return None
 
     def is_there(self, value: Node) -> bool:
-        """Whether a stack of ``value`` is no larger than an array that the iterations read."""
+        """Whether the values of all iterations are no larger than an array that the iterations read."""
         nodes = set(topological([value]))
         read = [a for a, p in zip(self.loop.args[1:], self.own, strict=True) if p in nodes]
         whole = elements(value) * max(elements_of(self.iterations), 1)
         return any(elements(a) >= whole for a in read)
 
     def stack(self, value: Node) -> Node | None:
-        """The values of all iterations, along a first axis; None where an iteration needs another one or holds more than it gives."""
+        """The values of all iterations, along a first axis; None if iterations depend on each other or need more memory."""
         nodes = topological([value])
         if not self._alone(value, nodes):
             return None
@@ -139,7 +139,7 @@ class Iterations:
 
 
 def side_by_side(node: Node, iteration: Node, iterations: Size) -> Node | None:
-    """The parts of all iterations, along a first axis, of an array of which each iteration reads one place along an axis."""
+    """For a slice that moves by one place per iteration: the slices of all iterations, along a first axis; else None."""
     if node.op is not SLICE or iteration in topological([node.args[0]]):
         return None
     slices = list(node["slices"])
@@ -154,7 +154,7 @@ def side_by_side(node: Node, iteration: Node, iterations: Size) -> Node | None:
 
 
 def moving_axis(slices: Sequence[tuple[Size, Size, int]], iteration: Node) -> tuple[int, Size, int] | None:
-    """The axis along which a part is the next place at each iteration, its first place, and the step; None for another part."""
+    """The axis along which a slice moves by one place per iteration, its first place, and the step; None for other slices."""
     at: Any = as_size(iteration)
     axes = [k for k, s in enumerate(slices) if iteration in {a for e in s[:2] for a in nodes_of(e)}]
     if len(axes) != 1 or slices[axes[0]][1:] != (1, 1):

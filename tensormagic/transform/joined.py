@@ -27,7 +27,7 @@ _MOST = 200  # nodes of both iterations
 
 
 def joined(results: Sequence[Node]) -> dict[Node, Node]:
-    """What takes the place of the results of two loops, none of which needs the other one."""
+    """Replacements for the results of pairs of loops that do not depend on each other."""
     by_count: dict[Node, list[Node]] = {}
     for loop in loops_of(results):
         if _carries_numbers(loop):
@@ -46,7 +46,7 @@ def joined(results: Sequence[Node]) -> dict[Node, Node]:
 
 
 def _carries_numbers(loop: Node) -> bool:
-    """Whether each iteration computes and stores numbers alone."""
+    """Whether each iteration only computes and stores numbers."""
     body: Graph = loop["body"]
     iterations = size_of(loop.args[0])
     if iterations is None or nodes_of(iterations) or body.checked or len(body.nodes) > _MOST // 2:
@@ -62,7 +62,7 @@ def _is_number(node: Node) -> bool:
 
 
 def _as_one(first: Node, second: Node) -> dict[Node, Node]:
-    """Both loops as one; nothing where sizes differ from iteration to iteration."""
+    """Both loops as one; empty if sizes differ from iteration to iteration."""
     iterations: Size = size_of(first.args[0])  # type: ignore[assignment] (as was seen)
     index = index_node("iteration", 0, iterations)
     fixed: dict[Node, Node] = {}

@@ -21,7 +21,7 @@ Goals = Mapping[Node, Node]
 
 
 def _rule(name: str, level: str, *, quiet: bool = False, extends: str = "") -> Rule:
-    """What is done to loops, as a rule that is told of: the driver of rules does not use it."""
+    """A rewrite of loops in the form of a rule, for the log; the driver does not use it."""
     frame = inspect.currentframe()
     line = frame.f_back.f_lineno if frame is not None and frame.f_back is not None else 0
     return Rule(
@@ -30,21 +30,21 @@ def _rule(name: str, level: str, *, quiet: bool = False, extends: str = "") -> R
 
 
 def _never(_: Node) -> None:
-    """Rules of nodes are tried at nodes; these look at whole graphs."""
+    """Match nothing: these rules look at whole graphs."""
 
 
 @dataclass
 class Told:
-    """What was done to a graph as a whole, in order: as uses of rules, each with what the graph's results were after it."""
+    """The log of rewrites of whole graphs, in order, each with the graph's results after it."""
 
     fired: list[Firing] = field(default_factory=list[Firing])
 
     def within(self, rule: Rule, goals: Goals) -> None:
-        """Note what was done within a body: the graph around it follows."""
+        """Log what was done inside a body; the graph around it follows later."""
         self.fired += _fired(rule, goals)
 
     def done(self, roots: Sequence[Node], found: Sequence[tuple[Rule, Goals]], *, within: bool = False) -> list[Node]:
-        """The roots with nodes replaced; noted for each region once. ``within``: they are results of a body."""
+        """The roots with nodes replaced, logged once per region; with ``within``, they are results of a body."""
         goals = {old: new for _, own in found for old, new in own.items()}
         new = followed(roots, goals) if goals else [*roots]
         if new == [*roots]:
@@ -70,7 +70,7 @@ class Told:
 
 
 def _fired(rule: Rule, goals: Goals) -> list[Firing]:
-    """A use of a rule for each region that something is put in the place of; one for those that become one region."""
+    """One log entry for each replaced region, or for regions that become one."""
     firsts: dict[Node, tuple[Node, Node]] = {}
     for old, new in goals.items():
         if old is not new:
@@ -84,7 +84,7 @@ def _fired(rule: Rule, goals: Goals) -> list[Firing]:
 
 
 def _within(region: Node) -> tuple[Site, ...]:
-    """Where what a region computes at last comes from."""
+    """The sites of the results inside a region."""
     graphs = [g for g in region.params.values() if isinstance(g, Graph)]
     return tuple(dict.fromkeys(s for g in graphs for result in g.results for s in site.of(result)))
 

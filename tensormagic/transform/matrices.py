@@ -26,7 +26,7 @@ def is_zero(x: Node) -> bool:
 
 
 def _compared(mask: Node) -> tuple[object, int, int] | None:
-    """A comparison of the row and the column of each element of a matrix: with which, and of which axes."""
+    """For a comparison of row and column indices: the op, and the axes compared; else None."""
     if len(mask.args) != 2 or any(a.op is not IOTA or a.type.ndim != 2 for a in mask.args):
         return None
     return mask.op, mask.args[0]["axis"], mask.args[1]["axis"]
@@ -39,7 +39,7 @@ def on_diagonal(x: Node) -> bool:
 
 
 def diagonal_of(x: Node) -> Node | None:
-    """The elements on the diagonal of a square matrix that is 0 elsewhere; None for any other."""
+    """The diagonal of a square diagonal matrix; None for any other matrix."""
     if x.type.ndim != 2 or x.type.dtype.kind != "f":
         return None
     if x.op is TRANSPOSE:
@@ -66,7 +66,7 @@ def diagonal_of(x: Node) -> Node | None:
 
 
 def are_on_diagonal(places: Node, rows: Size, columns: Size) -> bool:
-    """Whether places among the elements of a matrix in C order are those of its diagonal, as ``diagonal_places`` has them."""
+    """Whether flat indices are those of a matrix's diagonal, as ``diagonal_places`` gives them."""
     found = plain(places)
     if found.op is not multiply or found.type.shape != (rows,):
         return False
@@ -75,7 +75,7 @@ def are_on_diagonal(places: Node, rows: Size, columns: Size) -> bool:
 
 
 def placed_on_diagonal(x: Node) -> Node | None:
-    """The elements that are added to the diagonal of a square matrix of zeros, as derivatives of diagonals are."""
+    """The elements added to the diagonal of a zero matrix, as in derivatives of diagonals; else None."""
     if x.type.ndim == 2 and x.op is TRANSPOSE:
         return placed_on_diagonal(x.args[0])
     shape, flat = x.type.shape, x.args[0] if x.op is RESHAPE else x
@@ -101,7 +101,7 @@ def is_identity(x: Node) -> bool:
 
 
 def triangle_of(x: Node) -> str:
-    """``"lower"`` or ``"upper"`` for a matrix that is 0 above or below the diagonal, else nothing."""
+    """``"lower"`` or ``"upper"`` for a triangular matrix, else empty."""
     if x.op is TRANSPOSE and x.type.ndim == 2:
         return {"lower": "upper", "upper": "lower", "": ""}[triangle_of(x.args[0])]
     if x.op is CHOLESKY:
@@ -119,7 +119,7 @@ def triangle_of(x: Node) -> str:
 
 
 def orthonormal(x: Node) -> str:
-    """``"columns"`` or ``"rows"`` where those of a matrix are orthonormal, else nothing."""
+    """``"columns"`` or ``"rows"`` if those of a matrix are orthonormal, else empty."""
     if x.type.dtype.kind != "f" or x.type.ndim != 2:
         return ""
     if x.op is TRANSPOSE:
@@ -148,7 +148,7 @@ def gram_of(x: Node) -> Node | None:
 
 
 def blocks_of(x: Node) -> list[Node] | None:
-    """The blocks of a matrix that is 0 beside ones that touch corner to corner."""
+    """The blocks of a block diagonal matrix; None for any other."""
     found: dict[tuple[Size, Size], Node] = {}
     whole = x.type.shape
     while x.op is SET and x.type.ndim == 2:
@@ -169,7 +169,7 @@ def blocks_of(x: Node) -> list[Node] | None:
 
 
 def factors_of(x: Node) -> tuple[Node, Node] | None:
-    """The factors of a Kronecker product of matrices."""
+    """The factors of a Kronecker product of matrices; None for any other."""
     if x.op is TRANSPOSE and (inner := factors_of(x.args[0])) is not None:
         return swap(inner[0]), swap(inner[1])
     product = x.args[0] if x.op is RESHAPE else x

@@ -15,14 +15,15 @@ Slices = tuple[tuple[Size, Size, int], ...]
 
 
 class Places(NamedTuple):
-    """An array that is stored place by place, forwards or backwards.
+    """An array that a loop stores place by place, forwards or backwards.
 
     Parameters
     ----------
     slices, axis, first, step
-        The part that an iteration stores, the axis along which the next one is another, its first place there, and 1 or -1.
+        The slice that an iteration stores, the axis along which it moves, its first place there, and 1 or -1.
     ahead, before, just
-        What reads of it: a place that is not stored yet, the one that the last iteration has stored, the one that this one has stored.
+        The reads of a place not yet stored, of the one stored by the previous iteration, and of the one stored by this
+        one.
     """
 
     slices: Slices
@@ -45,20 +46,20 @@ def at(slices: Slices, axis: int, first: Size) -> Slices:
 
 
 def places_of(slot: Node, end: Node, roots: Sequence[Node], iteration: Node, stop: set[Node]) -> Places | None:
-    """How ``end`` stores into the carry ``slot``; None where it does otherwise, or something else is read of it.
+    """How ``end`` stores into the carry ``slot``; None if it is no such store, or anything else is read of the array.
 
     Parameters
     ----------
     slot
         The carry.
     end
-        What it is next.
+        Its next value.
     roots
-        All that an iteration gives.
+        All results of an iteration.
     iteration
         The index.
     stop
-        What is there outside.
+        The nodes available outside the loop.
     """
     found = moving_axis(end["slices"], iteration) if end.op in {SET, ADD_AT} else None
     if found is None or end.args[0] is not slot or slot in roots or list(roots).count(end) > 1:
@@ -82,7 +83,7 @@ def places_of(slot: Node, end: Node, roots: Sequence[Node], iteration: Node, sto
 
 
 def _away(read: Node, places: Places) -> int | None:
-    """How many iterations ahead of the one that stores it a place is read; None for another part."""
+    """The distance, in iterations, from a read to the store of the place it reads; None for other reads."""
     if read.op is not SLICE:
         return None
     own, k = read["slices"], places.axis
@@ -93,7 +94,7 @@ def _away(read: Node, places: Places) -> int | None:
 
 
 def is_inside(slices: Slices, shape: Sequence[Size]) -> bool:
-    """Whether a part of single places and whole axes is there, whatever the sizes."""
+    """Whether a slice of single places and whole axes is in bounds for all sizes."""
     return all(
         is_at_least(first, 0) and is_at_least(extent - first - length, 0)
         for (first, length, _), extent in zip(slices, shape, strict=True)
@@ -101,7 +102,7 @@ def is_inside(slices: Slices, shape: Sequence[Size]) -> bool:
 
 
 def bare(node: Node) -> Node:
-    """A value in the shape in which it was computed."""
+    """A value below its reshapes."""
     while node.op is RESHAPE:
         node = node.args[0]
     return node

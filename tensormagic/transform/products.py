@@ -30,7 +30,7 @@ Triple = tuple[Size, Size, int]
 
 
 class _Part(NamedTuple):
-    """What a product reads of an array that no iteration changes: per axis its letter, and what is read along it."""
+    """The slice that a product reads of an array constant in the loop: for each axis its letter and its range."""
 
     whole: Node
     letters: str
@@ -38,7 +38,7 @@ class _Part(NamedTuple):
 
 
 def at_once_before(regions: Iterable[Node]) -> dict[Node, Node]:
-    """What takes the place of the results of loops whose iterations multiply parts of what no iteration changes."""
+    """Replacements for the results of loops whose iterations multiply slices of constant arrays."""
     goals: dict[Node, Node] = {}
     for loop in regions:
         if loop.op is LOOP:
@@ -82,7 +82,7 @@ def _with_products(loop: Node) -> dict[Node, Node]:
 
 
 def _parts(node: Node, index: Node, changing: Container[Node]) -> tuple[_Part, _Part] | None:
-    """What a product of two parts is of, where the iteration decides which row or column is read, and no sum is cut short."""
+    """The two slices that a product multiplies, if the iteration only selects rows or columns and no sum is cut short."""
     if node.op.kind != "contract" or not node.type.inexact or node not in changing:
         return None
     inputs, out = split(node["subscripts"])
@@ -102,7 +102,7 @@ def _parts(node: Node, index: Node, changing: Container[Node]) -> tuple[_Part, _
 
 
 def _part(node: Node, letters: str, changing: Container[Node], free: Iterator[str]) -> _Part | None:
-    """A part of an array that no iteration changes; axes that are gone have letters of their own."""
+    """The slice of a constant array; axes that an integer index has removed get letters of their own."""
     if node not in changing:
         return _Part(node, letters, tuple((0, s, 1) for s in node.type.shape))
     inner = node.args[0] if node.op is RESHAPE else node
@@ -123,13 +123,13 @@ def _part(node: Node, letters: str, changing: Container[Node], free: Iterator[st
 
 
 def _result(parts: Sequence[_Part], out: str) -> str:
-    """The letters of all of the product: those that are not in an iteration's come first."""
+    """The letters of the whole product: those not in an iteration's product come first."""
     summed = set(parts[0].letters) & set(parts[1].letters)
     return "".join(x for p in parts for x in p.letters if x not in summed and x not in out) + out
 
 
 def _pays(node: Node, parts: Sequence[_Part], iterations: int) -> bool:
-    """Whether all of the product takes about as many operations as what iterations compute of it."""
+    """Whether the whole product takes about as many operations as the parts that the iterations compute."""
     share, summed = 1.0, 1
     common = set(parts[0].letters) & set(parts[1].letters)
     for part in parts:

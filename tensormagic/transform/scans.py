@@ -44,14 +44,15 @@ _SAME_BITS = frozenset((add, multiply))  # of two zeros an extreme may be either
 
 
 def scanned(results: Sequence[Node], rounded: Collection[str] | None) -> dict[Node, Node]:
-    """What takes the place of arrays in which loops store running sums and the like, place by place.
+    """Replacements for arrays in which loops store running sums and the like, place by place.
 
     Parameters
     ----------
     results
-        The nodes that are wanted.
+        The requested nodes.
     rounded
-        Where the bits have to be the same: the functions whose digits do not depend on where an element lies. None for all functions.
+        If bits must stay the same: the functions whose results do not depend on an element's position. None for all
+        functions.
     """
     goals: dict[Node, Node] = {}
     for loop, ends in loops_of(results).items():
@@ -68,21 +69,21 @@ def scanned(results: Sequence[Node], rounded: Collection[str] | None) -> dict[No
 
 
 class _Carry(NamedTuple):
-    """What an iteration hands on: what it is in the beginning, and what it is next."""
+    """A carry: its initial value and its next value."""
 
     start: Node
     next: Node
 
 
 class _Scan(NamedTuple):
-    """What a carry is joined with at each iteration, and how."""
+    """What a carry is combined with at each iteration, and by which op."""
 
     op: Operation
     value: Node
 
 
 class _Loop:
-    """One counted loop, its carries as nodes outside: each an unknown until it is said what it is at every iteration."""
+    """One counted loop, with its carries as nodes outside, unknown until they are expressed for every iteration."""
 
     def __init__(self, loop: Node, iterations: Size, rounded: Collection[str] | None) -> None:
         body: Graph = loop["body"]
@@ -103,7 +104,7 @@ class _Loop:
         self.stacks: dict[Node, Node | None] = {}
 
     def goals(self, ends: Iterable[Node]) -> dict[Node, Node]:
-        """What takes the place of those of ``ends`` that need no loop."""
+        """Replacements for those of ``ends`` that need no loop."""
         if not self.ends:
             return {}  # an iteration has sizes of its own
         every = list(items(self.loop))
@@ -121,7 +122,7 @@ class _Loop:
         return {every[k]: new for k, new in found.items() if new.type == every[k].type and self._pays(k, scans)}
 
     def _pays(self, k: int, scans: set[Node]) -> bool:
-        """Whether a result without the loop is as quick as in one compiled loop: a scan is stored before functions of it are computed."""
+        """Whether a result without the loop is as fast as in one compiled loop; a scan is stored before functions of it."""
         if k not in self.stores:
             return True  # the last of what is there
         direct = self.stores[k].step > 0 and bare(self._value(k)) in {bare(self.carries[s].next) for s in scans}
@@ -131,7 +132,7 @@ class _Loop:
         return direct or not used & scans or any(weight(n) >= _FUNCTION and n.op.kind == "pointwise" for n in computed)
 
     def _reached(self, roots: Sequence[Node]) -> set[Node]:
-        """The carries that ``roots`` follow from, at whichever iteration."""
+        """The carries that ``roots`` depend on at any iteration."""
         found: set[Node] = set()
         stack = list(roots)
         while stack:
@@ -144,7 +145,7 @@ class _Loop:
     # what is carried
 
     def _note_carries(self) -> None:
-        """Say of each carry what it is next; of a store of places, what the next iteration reads of it."""
+        """Record the next value of each carry; for stored places, what the next iteration reads."""
         if not self.ends:
             return
         for k in range(len(self.slots)):
@@ -164,7 +165,7 @@ class _Loop:
         return add(slice_(self.starts[k], end["slices"]), end.args[1])
 
     def _take(self, k: int) -> None:
-        """See whether carry ``k`` is an array that is stored place by place, and put what is read of it in the place of its parts."""
+        """If carry ``k`` is an array stored place by place, replace the reads of it."""
         slot, start, end = self.slots[k], self.starts[k], self.ends[k]
         found = places_of(slot, end, self.ends, self.iteration, self.outside)
         if found is None or start.type != slot.type:
@@ -179,7 +180,7 @@ class _Loop:
             self.ends = substituted(self.ends, parts) if parts else self.ends
 
     def _scan(self, slot: Node) -> _Scan | None:
-        """What a carry is joined with at each iteration; None where it is no running sum or the like."""
+        """What a carry is combined with at each iteration; None if it is no running sum or the like."""
         start, end = self.carries[slot]
         end = bare(end)
         own = [k for k, a in enumerate(end.args) if bare(a) is slot]
@@ -200,7 +201,7 @@ class _Loop:
     # all iterations at once
 
     def _after(self, slot: Node) -> Node | None:
-        """What a carry is after each iteration, along a first axis."""
+        """The carry after each iteration, along a first axis; None if it is not known."""
         if slot not in self.stacks:
             self.stacks[slot] = None
             scan = self._scan(slot)
@@ -213,7 +214,7 @@ class _Loop:
         return self.stacks[slot]
 
     def _before(self, slot: Node) -> Node | None:
-        """What a carry is before each iteration, along a first axis."""
+        """The carry before each iteration, along a first axis; None if it is not known."""
         after = self._after(slot)
         start = self.carries[slot].start
         if after is None or start.type.dtype != after.type.dtype:
@@ -222,7 +223,7 @@ class _Loop:
         return concatenate([first, _rows(after, 0, self.iterations - 1)], 0)
 
     def _last(self, slot: Node) -> Node | None:
-        """What a carry is after the last iteration."""
+        """The carry after the last iteration; None if it is not known."""
         after = self._after(slot)
         if after is None:
             return None
@@ -230,7 +231,7 @@ class _Loop:
         return last if slot.type.shape else to_form(last, slot.type.form)
 
     def _joined(self, scan: _Scan, start: Node, stack: Node) -> Node:
-        """A scan along the first axis, from what was there in the beginning."""
+        """A scan along the first axis, beginning with ``start``."""
         along, nothing = _SCANS[scan.op]
         stack = reshape(stack, (self.iterations, *(s for s in stack.type.shape[1:] if s != 1)))
         known = constant_value(start.args[0] if start.op is FORM else start)
@@ -242,7 +243,7 @@ class _Loop:
         return row(along, set_at(stack, first, at(_all(stack), 0, 0)), (0,))
 
     def _stack(self, value: Node) -> Node | None:
-        """The values of all iterations, along a first axis; None where one cannot be computed so, or more than what it gives."""
+        """The values of all iterations, along a first axis; None if this is impossible or costs more."""
         scans = {bare(c.next): slot for slot, c in self.carries.items() if self._scan(slot) is not None}
         nodes = topological([value], stop=lambda n: n in self.outside or n in self.carries or n in scans)
         moving = {self.iteration, *self.carries, *scans}
@@ -267,7 +268,7 @@ class _Loop:
         return broadcast(reshape(value, (1, *shape)), (self.iterations, *shape)) if found is None else found
 
     def _fits(self, node: Node, value: Node) -> bool:
-        """Whether ``node``, of which ``value`` is computed, may be computed for all iterations."""
+        """Whether ``node``, on which ``value`` depends, may be computed for all iterations at once."""
         kind = node.op.kind
         if kind not in SILENT or len(node.types) != 1:
             return False
@@ -276,7 +277,7 @@ class _Loop:
         return kind == "move" or not node.type.shape or elements(node) <= elements(value)
 
     def _stored(self, k: int) -> Node | None:
-        """The array of a store when the loop has ended."""
+        """The array of a store after the loop; None if it cannot be computed without the loop."""
         store, start = self.stores[k], self.starts[k]
         value = self._value(k)
         stack = self._stack(value)

@@ -24,7 +24,7 @@ _PARTS: Mapping[object, tuple[Opaque, int]] = {SVDVALS: (SVD, 1), EIGVALSH: (EIG
 
 
 def shared(results: Sequence[Node]) -> dict[Node, Node]:
-    """What takes the place of functions of matrices that others compute too."""
+    """Replacements for functions of matrices whose work others do, too."""
     by_matrix: dict[Node, list[Node]] = {}
     for node in topological(results):
         if node.op in {SOLVE, DET, SLOGDET, *_PARTS, SVD, EIGH}:
@@ -37,9 +37,9 @@ def shared(results: Sequence[Node]) -> dict[Node, Node]:
 
 
 def _by_cholesky(group: Sequence[Node]) -> dict[Node, Node]:
-    """Systems of a positive definite matrix, and the logarithm of its determinant, by one Cholesky decomposition.
+    """Systems of a positive definite matrix, and its log-determinant, by one Cholesky decomposition.
 
-    Alone, a system is solved no faster so; two decompositions are twice the work of one.
+    For a system alone this is no faster; two decompositions are twice the work of one.
     """
     a = group[0].args[0]
     systems, sizes = _apart(group), [n for n in group if n.op is SLOGDET]
@@ -54,7 +54,7 @@ def _by_cholesky(group: Sequence[Node]) -> dict[Node, Node]:
 
 
 def _apart(group: Sequence[Node]) -> list[Node]:
-    """The systems in a group none of which needs the solution of another."""
+    """The systems in a group that do not depend on each other's solutions."""
     taken: list[Node] = []
     for node in group:
         if node.op is SOLVE and node.type.ndim == 2 and set(taken).isdisjoint(topological([node.args[1]])):
@@ -63,7 +63,7 @@ def _apart(group: Sequence[Node]) -> list[Node]:
 
 
 def _parts(group: Sequence[Node]) -> dict[Node, Node]:
-    """Values that a decomposition in the group has as one of its results."""
+    """Values that a decomposition in the group has among its results."""
     found: dict[Node, Node] = {}
     for node in group:
         if node.op in _PARTS:
@@ -77,12 +77,12 @@ def _parts(group: Sequence[Node]) -> dict[Node, Node]:
 
 
 def _reads_alike(wide: Node, node: Node) -> bool:
-    """Whether both read the same triangle of the matrix, where they read one."""
+    """Whether both read the same triangle of the matrix."""
     return wide.params.get("UPLO") == node.params.get("UPLO")
 
 
 def _systems(taken: Sequence[Node]) -> dict[Node, Node]:
-    """Systems of one matrix, none of which needs the solution of another, as one."""
+    """Independent systems of one matrix, solved as one."""
     if len(taken) < 2:
         return {}
     whole = make(SOLVE, (taken[0].args[0], concatenate([n.args[1] for n in taken], 1)))

@@ -27,7 +27,7 @@ Box = tuple[tuple[Size, Size], ...]  # for each axis where it begins, from where
 
 @dataclass
 class _Chain:
-    """A store into a part of an array, and what is added to that part at offsets after it."""
+    """A store into a slice, followed by additions to that slice at offsets."""
 
     store: Node
     middle: list[Node]
@@ -35,13 +35,13 @@ class _Chain:
 
     @property
     def margins(self) -> list[tuple[int, int]]:
-        """How far the offsets go along each axis, down and up."""
+        """The extents of the offsets along each axis, down and up."""
         along = zip(*(o for offsets in self.moved.values() for o in offsets), strict=True)
         return [(max(0, -min(own)), max(0, *own)) for own in along]
 
 
 def gathered(results: Sequence[Node]) -> list[Node]:
-    """``results`` with such sums read at neighbours."""
+    """``results`` with such sums written as reads at neighbouring places."""
     nodes = topological(results)
     links = [n for n in nodes if n.op is ADD_AT]
     if len(links) < FEWEST:
@@ -58,7 +58,7 @@ def gathered(results: Sequence[Node]) -> list[Node]:
 
 
 def _chain(top: Node, used: dict[Node, list[Node]], wanted: set[Node]) -> _Chain | None:
-    """The chain that ends with ``top``; None where it is none, or not worth it."""
+    """The chain that ends with ``top``; None if there is none, or it is not worth it."""
     links = [top]
     while links[-1].op is ADD_AT:
         links.append(links[-1].args[0])
@@ -80,7 +80,7 @@ def _chain(top: Node, used: dict[Node, list[Node]], wanted: set[Node]) -> _Chain
 
 
 def _offset(link: Node, store: Node) -> Offset | None:
-    """How far from what was stored an addition is; None where it is of another size or type."""
+    """The offset of an addition from the store; None if its size or type differs."""
     value = link.args[1]
     pairs = list(zip(link["slices"], store["slices"], strict=True))
     if value.type.dtype != link.type.dtype or any(a[1:] != b[1:] for a, b in pairs):
@@ -108,7 +108,7 @@ def _together(chain: _Chain) -> Node:
 
 
 def _scaled(value: Node) -> tuple[Node, list[Node]]:
-    """A value without the numbers that all of it is multiplied with, and these."""
+    """A value without its constant factors, and these."""
     factors: list[Node] = []
     while value.op is multiply:
         number = next((a for a in value.args if a.op is BROADCAST and not a.args[0].type.shape), None)
@@ -135,7 +135,7 @@ def _read(
     box: Box,
     side: tuple[int, bool] | None = None,
 ) -> list[Node]:
-    """What comes to a box from each value; to one side of the rim only from the offsets that point there."""
+    """What each value adds to a box; to one side of the rim only from the offsets that point there."""
     found: list[Node] = []
     for value, offsets in chain.moved.items():
         own = offsets
@@ -148,7 +148,7 @@ def _read(
 
 
 def _moved(box: Box, offset: Offset, margins: Sequence[tuple[int, int]]) -> tuple[tuple[Size, Size, int], ...]:
-    """Where the padded array has what is added to a box at an offset."""
+    """The slice of the padded array that is added to a box at an offset."""
     along = zip(box, offset, margins, strict=True)
     return tuple((at - o + low + high, extent, 1) for (at, extent), o, (low, high) in along)
 
@@ -158,7 +158,7 @@ def _times(value: Node, number: Node) -> Node:
 
 
 def _rim(part: Sequence[tuple[Size, Size, int]], margins: Sequence[tuple[int, int]]) -> Iterator[tuple[int, bool, Box]]:
-    """The boxes around the part: the axis along which each lies outside, whether beyond its end, and the box."""
+    """The boxes around the slice: the axis along which each lies outside, whether beyond its end, and the box."""
     for axis, (low, high) in enumerate(margins):
         inner = [(0, extent) for _, extent, _ in part[:axis]]
         outer = [

@@ -45,7 +45,7 @@ class Frame:
     structures
         What each parameter depends on.
     values
-        The value of each parameter, where it is asked for: ``UNKNOWN`` for one that is not fixed.
+        The value of each parameter, computed on demand: ``UNKNOWN`` for one that is not fixed.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Frame:
         Raises
         ------
         DifferentiationError
-            Where it depends on what is differentiated.
+            If it depends on what is differentiated.
         """
         found = self.position(size)
         if found is None:
@@ -105,7 +105,7 @@ class Frame:
         return found
 
     def position(self, size: Size) -> int | None:
-        """The number that a size is; None where it is not known."""
+        """The number that a size is; None if it is unknown."""
         if isinstance(size, int):
             return size
         found = [self.sizes[a] if isinstance(a, Symbol) else self.value(a) for a in atoms(size)]
@@ -122,7 +122,7 @@ class Frame:
         return np.full(shape, pooled(self.sets, [found])) if isinstance(found, Pool) else found
 
     def all_of(self, node: Node) -> Any:
-        """Every element, or the tape, depends on all that an operand depends on."""
+        """Let every element (or tape) depend on all that the operands depend on."""
         code = pooled(self.sets, [self.found.get(a) for a in node.args])
         ends = [Pool({None: np.asarray(code)}) if t.form == "tape" else self._full(t.shape, code) for t in node.types]
         return tuple(ends) if len(node.types) > 1 else ends[0]
@@ -196,7 +196,7 @@ def _loop(frame: Frame, node: Node) -> list[Structure]:
 
 
 def _carried(iteration: Frame, result: Node, body: Graph, values: Sequence[Thunk]) -> Thunk:
-    """The value of a carry after an iteration: what is not changed, and integers."""
+    """The value of a carry after an iteration, if it is unchanged or an integer; else unknown."""
     if result in body.parameters[1:]:
         return values[body.parameters.index(result) - 1]
     if result.type.dtype.kind not in "biu":
@@ -210,7 +210,7 @@ def _while(frame: Frame, node: Node) -> list[Structure]:
 
 
 def _closure(frame: Frame, node: Node, operands: Sequence[Node], first: int) -> list[Structure]:
-    """What is true of every iteration: an iteration is followed until nothing is added."""
+    """Dependences that hold for every iteration: iterate until nothing is added."""
     body, carries = node["body"], node["carries"]
     structures, values = _given(frame, operands)
     own = body.parameters[first:]
@@ -238,7 +238,7 @@ def _widened(structure: Structure) -> Structure:
 
 
 def joined(sets: Sets, a: Any, b: Any) -> Any:
-    """What either of two arrays, or tapes, depends on."""
+    """The union of what two arrays, or tapes, depend on."""
     if a is None or b is None:
         return b if a is None else a
     if isinstance(a, Pool) or isinstance(b, Pool):
@@ -251,7 +251,7 @@ def _one(sets: Sets, a: Any, b: Any) -> Codes:
 
 
 def weight(sets: Sets, structure: Any) -> int:
-    """How many dependences there are: it grows where any is added."""
+    """The number of dependences, which grows whenever one is added."""
     if structure is None:
         return 0
     if isinstance(structure, Pool):
@@ -319,6 +319,6 @@ def structure(graph: Graph, moving: Sequence[int], values: Sequence[Any]) -> tup
 
 
 def mentions_custom(graph: Graph) -> bool:
-    """Whether a derivative in ``graph`` is what the user says: then a second derivative need not be symmetric."""
+    """Whether ``graph`` has a derivative defined by the user: a second derivative need not be symmetric then."""
     inner = [v for n in graph.nodes for v in n.params.values() if isinstance(v, Graph)]
     return any(n.op is CUSTOM for n in graph.nodes) or any(map(mentions_custom, inner))

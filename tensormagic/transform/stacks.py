@@ -26,7 +26,7 @@ _SILENT = {"leaf", "pointwise", "move", "fold", "contract", "update"}
 
 
 def loops_of(results: Sequence[Node]) -> dict[Node, list[Node]]:
-    """The loops, and for each which of its results are read."""
+    """The loops, and those of their results that are read."""
     found: dict[Node, list[Node]] = {}
     for node in topological(results):
         loop = node.args[0] if node.op is ITEM else node
@@ -40,7 +40,7 @@ def loops_of(results: Sequence[Node]) -> dict[Node, list[Node]]:
 
 @dataclass(frozen=True)
 class _Read:
-    """One iteration of a stack: the carry, the node that reads it, the part that is stored, and whether that is the last one."""
+    """A read of one iteration of a stack: the carry, the reading node, the stored value, and whether it is the last iteration."""
 
     carry: int
     reader: Node
@@ -50,7 +50,7 @@ class _Read:
 
 
 def unstacked(results: Sequence[Node]) -> dict[Node, Node]:
-    """What takes the place of reads of one iteration of a stack that a loop stores iteration by iteration."""
+    """Replacements for reads of single iterations from a stack that a loop stores."""
     used = users(topological(results))
     for loop, ends in loops_of(results).items():
         iterations = size_of(loop.args[0])
@@ -89,7 +89,7 @@ def _read(loop: Node, k: int, reader: Node, iterations: Size) -> _Read | None:
 
 
 def _carried(loop: Node, read: _Read) -> dict[Node, Node]:
-    """The loop with the value of one iteration in the place of a stack, for as many iterations as it takes."""
+    """The loop with the value of one iteration as a carry in place of the stack, for as many iterations as needed."""
     body: Graph = loop["body"]
     own, operands, nexts = list(body.parameters[1:]), list(loop.args[1:]), list(body.results)
     k = read.carry
@@ -111,7 +111,7 @@ def _carried(loop: Node, read: _Read) -> dict[Node, Node]:
 
 
 def united(results: Sequence[Node]) -> dict[Node, Node]:
-    """What takes the place of the results of loops that carry the same values twice."""
+    """Replacements for the results of loops that carry the same value twice."""
     for loop in loops_of(results):
         body: Graph = loop["body"]
         own = body.parameters[1 : 1 + loop["carries"]]
@@ -128,7 +128,7 @@ def united(results: Sequence[Node]) -> dict[Node, Node]:
 
 
 def _classes(loop: Node, own: Sequence[Node]) -> list[int]:
-    """For each carry the first one that is equal to it at every iteration: those that begin alike, as far as they go on alike."""
+    """For each carry, the first one that equals it at every iteration: both begin and continue alike."""
     body: Graph = loop["body"]
     keys: list[object] = [(loop.args[1 + k], p.type) for k, p in enumerate(own)]
     while True:

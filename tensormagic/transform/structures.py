@@ -33,7 +33,7 @@ _PAIRS = 5_000_000  # pairs of an element and one that it depends on, of one ope
 
 
 class Pool:
-    """What the entries of a tape depend on, by their places; None for a place that is not known."""
+    """What the entries of a tape depend on, by place; None for an unknown place."""
 
     def __init__(self, entries: dict[Any, Any]) -> None:
         self.entries = entries
@@ -46,7 +46,7 @@ class Pool:
         return found
 
     def put(self, sets: Sets, place: Any, entry: Any) -> Pool:
-        """With an entry that also depends on something."""
+        """A pool in which an entry also depends on something."""
         old = self.entries.get(place)
         if old is not None:
             entry = sets.union(old, entry) if _alike(old, entry) else np.asarray(pooled(sets, [old, entry]))
@@ -63,7 +63,7 @@ def _alike(a: Any, b: Any) -> bool:
 
 
 def pooled(sets: Sets, structures: Sequence[Any]) -> int:
-    """The code of all that any element of some structures depends on."""
+    """The code of the union of everything that elements of some structures depend on."""
     found: list[Codes] = []
     stack = list(structures)
     while stack:
@@ -92,7 +92,7 @@ def _pointwise(frame: Frame, node: Node) -> Codes:
 
 
 def _moved(frame: Frame, node: Node) -> Codes | None:
-    """Elements that go to other places, by what NumPy does with their codes."""
+    """Elements that move: NumPy moves their codes."""
     if any(frame.position(s) is None for s in _sizes(node)):
         return None
     value = node.op.evaluate(node, [frame.codes(a) for a in node.args], frame.size)
@@ -215,7 +215,7 @@ def _factor(frame: Frame, node: Node, k: int, inputs: Sequence[str], output: str
 def _selected(
     frame: Frame, codes: Codes, own: str, places: dict[str, Any], output: str, shape: tuple[int, ...]
 ) -> Codes:
-    """Through the entries of the other operand, which is known, that are not zero."""
+    """The dependence through the nonzero entries of the other, known operand."""
     rest = [(letter, n) for letter, n in zip(own, codes.shape, strict=True) if letter not in places]
     grid = np.indices([n for _, n in rest]).reshape(len(rest), int(np.prod([n for _, n in rest])))
     count = len(next(iter(places.values())))

@@ -29,7 +29,7 @@ from tensormagic.ops.update import set_at
 
 @dataclass(frozen=True)
 class Turned:
-    """A value of each iteration, side by side outside: for iteration ``i`` at place ``i``, or from the end."""
+    """A value of each iteration as a slice of an outer array: at place ``i`` for iteration ``i``, or counted from the end."""
 
     outside: Node
     backwards: bool
@@ -55,7 +55,7 @@ class _Loop:
         self.inside: Size = last if known else -1  # how many iterations there are, in the sizes of the body
 
     def read_by_iteration(self, value: Node) -> Turned | None:
-        """What ``value`` is a part of, where it is the part of a constant that belongs to the iteration; None for another value."""
+        """The constant array of which ``value`` is the iteration's slice; None for another value."""
         while value.op is RESHAPE:
             value = value.args[0]
         if value.op is not SLICE or value.args[0] not in self.own[self.carries :] or self.iterations is None:
@@ -78,7 +78,7 @@ class _Loop:
 
 
 def summed_after(node: Node) -> dict[Node, Node]:
-    """What takes the place of the results of a loop that sums products over its iterations; nothing where it does not."""
+    """Replacements for the results of a loop that sums products over its iterations; empty if it does not."""
     if node.op is not LOOP:
         return {}
     iterations = size_of(node.args[0])
@@ -89,7 +89,7 @@ def summed_after(node: Node) -> dict[Node, Node]:
 
 
 def _terms(result: Node, carry: Node) -> list[Node] | None:
-    """What is added to a carry; None where the result is no such sum."""
+    """The terms added to a carry; None if the result is no such sum."""
     found: list[Node] = []
     while result is not carry:
         if result.op is not add or result.types[0].shape != carry.type.shape:
@@ -111,7 +111,7 @@ class _Sums:
         self.rest: dict[int, list[Node]] = {}
 
     def goals(self) -> dict[Node, Node]:
-        """The results of the loop by what takes their places."""
+        """The replacements for the results of the loop."""
         for k in range(self.loop.carries):
             self._look(k)
         return self._rebuilt() if self.taken else {}
@@ -134,7 +134,7 @@ class _Sums:
             self.rest[k] = [term for term in terms if term not in products]
 
     def _read_between(self, k: int) -> bool:
-        """Whether a partial sum has another use than the next one."""
+        """Whether a partial sum has a reader other than the next addition."""
         loop = self.loop
         chain: set[Node] = set()
         result = loop.body.results[k]
@@ -146,7 +146,7 @@ class _Sums:
         return bool(users)
 
     def _product(self, term: Node) -> tuple[Node, Turned | None, Turned | None] | None:
-        """A product of two values of an iteration, one of which lies side by side already."""
+        """A product of two values of an iteration, at least one of which is a slice of an outer array."""
         if term.op is not CONTRACT:
             return None
         first, second = (self.loop.read_by_iteration(a) for a in term.args)
@@ -163,9 +163,10 @@ class _Sums:
         return term, first, second
 
     def _pays(self, value: Node, beside: Node, term: Node) -> bool:
-        """Whether a stack of a value costs no more than the sums: it differs in each iteration, and is no larger than what is there.
+        """Whether stacking a value costs no more than the sums: it differs between iterations, and is not larger than the others.
 
-        What the loop only reads would be copied at each iteration, and a matrix that meets a vector is larger than all else.
+        A value that the loop only reads would be copied at each iteration, and a matrix that meets a vector is too
+        large.
         """
         moving = {self.loop.index, *self.loop.own[: self.loop.carries]}
         larger = max(_elements(beside), _elements(term))
@@ -235,7 +236,7 @@ class _Sums:
 
 
 def _elements(value: Node) -> int:
-    """How many elements a value has, as far as sizes were seen."""
+    """The number of elements of a value, by the sizes seen at capture."""
     return prod(hint(s) or _UNSEEN for s in value.type.shape)
 
 
@@ -249,6 +250,6 @@ def _sum(terms: Sequence[Node]) -> Node:
 
 
 def _merged(value: Node, count: int) -> Node:
-    """A value with its first axis and ``count`` more as one."""
+    """A value with its first axis and ``count`` more merged into one."""
     shape = value.type.shape
     return reshape(value, (product(shape[: count + 1]), *shape[count + 1 :]))

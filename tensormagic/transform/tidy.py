@@ -35,9 +35,10 @@ from tensormagic.transform.waits import without_waiting
 
 
 def tidied(results: Sequence[Node], *, level: str = "stable", told: Told | None = None) -> list[Node]:
-    """``results`` over regions that compute what is read of them, each once; sums in another order unless ``"exact"``.
+    """``results`` over regions that compute only what is read, each once; sums may be reordered unless ``"exact"``.
 
-    At ``"real"`` functions of one matrix share their work, with other digits where only one of them is asked for. What is done is ``told``.
+    At ``"real"``, functions of one matrix share their work, with other digits than one of them alone. ``told`` logs the
+    rewrites.
     """
     told = Told() if told is None else told
     found = _Tidy(level == "exact", level == "real", told).results(list(results))
@@ -45,7 +46,7 @@ def tidied(results: Sequence[Node], *, level: str = "stable", told: Told | None 
 
 
 def numbers_within(graph: Graph, seen: dict[Graph, Graph] | None = None) -> Graph:
-    """The graph with numbers stretched inside of loops, at every depth: rules see there that they are numbers."""
+    """The graph with numbers broadcast inside of loops, at every depth, so that rules see that they are numbers."""
     seen = {} if seen is None else seen
     if graph in seen:
         return seen[graph]
@@ -72,7 +73,7 @@ def _regions(nodes: Iterable[Node]) -> list[Node]:
 
 @dataclass
 class _Tidy:
-    """The bodies that have been tidied, what is told of, and how many bodies deep this is."""
+    """The bodies tidied so far, the log, and the depth."""
 
     exact: bool
     real: bool
@@ -94,7 +95,7 @@ class _Tidy:
         return self.told.done(results, found, within=bool(self.depth))
 
     def _goals(self, results: list[Node], read: Mapping[Node, set[int]]) -> Iterator[Sequence[tuple[Rule, Goals]]]:
-        """What can be done, one step after another."""
+        """The possible rewrites, one step after another."""
         if not self.exact:
             yield [(loop_rules.STRETCHED, stretched(read))]
         yield [(loop_rules.MERGED, _merged(read))]
@@ -112,7 +113,7 @@ class _Tidy:
             yield [(loop_rules.SHARED, shared(results))]
 
     def _narrowed(self, read: Mapping[Node, set[int]]) -> Sequence[tuple[Rule, Goals]]:
-        """The regions with what is read of them alone; and those that lose a counter, or whose body alone has changed."""
+        """The regions reduced to the results that are read; separately those that lose only a counter, or whose body has changed."""
         narrow, same = dict[Node, Node](), dict[Node, Node]()
         for node, used in read.items():
             inner = {name: self._graph(value) for name, value in node.params.items() if isinstance(value, Graph)}
@@ -139,7 +140,7 @@ class _Tidy:
 
 
 def _drops(region: Node, found: Sequence[Node | None]) -> bool:
-    """Whether something else than a counter is not computed any more."""
+    """Whether anything but a counter is no longer computed."""
     ends = {end.args[0] if end.op is ITEM else end for end in found if end is not None}
     kept = Counter(t for end in ends for t in end.types)
     return any(t.shape or t.inexact for t in Counter(region.types) - kept)
@@ -150,7 +151,7 @@ def _summed(read: Iterable[Node]) -> dict[Node, Node]:
 
 
 def _read(results: Sequence[Node]) -> dict[Node, set[int]]:
-    """For each region the results that are read."""
+    """The results of each region that are read."""
     nodes = topological(results)
     found = {n: set[int]() if len(n.types) > 1 else {0} for n in _regions(nodes)}
     for n in nodes:
@@ -160,7 +161,7 @@ def _read(results: Sequence[Node]) -> dict[Node, set[int]]:
 
 
 def _merged(read: Mapping[Node, set[int]]) -> dict[Node, Node]:
-    """What takes the place of regions that do a part of what another one does."""
+    """Replacements for regions whose results another region computes, too."""
     groups: dict[object, list[Node]] = {}
     for node in read:
         groups.setdefault((node.op, node.args[:1]), []).append(node)
@@ -180,7 +181,7 @@ def _merged(read: Mapping[Node, set[int]]) -> dict[Node, Node]:
 
 
 def _wider(small: Node, used: set[int], group: Sequence[Node]) -> Node | None:
-    """The one in ``group``, with more results, that begins with those of ``small``."""
+    """A region in ``group`` whose results begin with those of ``small``; else None."""
     count = len(small.types)
     several = [n for n in group if len(n.types) > count and n.types[:count] == small.types]
     if not several:
@@ -197,7 +198,7 @@ def _wider(small: Node, used: set[int], group: Sequence[Node]) -> Node | None:
 
 
 def _region_of(end: Node | None, region: Node) -> Node | None:
-    """The region that gives what is left of a result of ``region``; None for one of its operands."""
+    """The region that replaces ``region`` for a result; None if the result is one of its operands."""
     if end is None or end in region.args:
         return None
     found = end.args[0] if end.op is ITEM else end
@@ -205,7 +206,7 @@ def _region_of(end: Node | None, region: Node) -> Node | None:
 
 
 def narrowed(node: Node, used: set[int]) -> list[Node | None]:
-    """The results ``used`` of a region that gives these alone; None for the others."""
+    """The results ``used`` of a region reduced to these; None for the others."""
     return _narrow_loop(node, used) if isinstance(node.op, Repeat) else _narrow_branches(node, used)
 
 
@@ -228,16 +229,16 @@ def _narrow_branches(node: Node, used: set[int]) -> list[Node | None]:
 def _read_by_any(
     graphs: Sequence[tuple[Graph, Sequence[Node]]], needed: Iterable[int] = (), first: int = 0
 ) -> set[int]:
-    """The operands that the results of graphs on the same ones need, or that say a size in one of these graphs.
+    """The operands that results of graphs need, or that carry a size in one of these graphs.
 
     Parameters
     ----------
     graphs
-        Each with those of its results that are wanted.
+        Each with its wanted results.
     needed
         Operands that are kept in any case.
     first
-        How many parameters stand before those for the operands.
+        The number of parameters before those for the operands.
     """
     found = {*(k + first for k in needed), *(k for g, results in graphs for k in _reached(results, g))}
     # what one graph reads may have a size in another that only operands which neither reads say there
@@ -247,14 +248,14 @@ def _read_by_any(
 
 
 def _reached(results: Sequence[Node], graph: Graph) -> set[int]:
-    """The parameters that results need, and those that the sizes of these and the guards are said by."""
+    """The parameters that results need, and those that carry the sizes of these and of the guards."""
     nodes = set(topological([*results, *graph.checked]))
     needed = {k for k, p in enumerate(graph.parameters) if p in nodes}
     return needed | _saying_sizes(graph, needed, results)
 
 
 def _saying_sizes(graph: Graph, needed: set[int], results: Sequence[Node]) -> set[int]:
-    """Further parameters, so that every size that is mentioned is an axis of some parameter."""
+    """Further parameters, so that every mentioned size is an axis of some parameter."""
     own = graph.parameters
     nodes = topological([*results, *graph.checked, *(own[k] for k in needed)])
     wanted = symbols_in(s for g in graph.guards for s in (g[0], g[2])).keys() | {a for n in nodes for a in n.symbols}
@@ -271,7 +272,7 @@ def _saying_sizes(graph: Graph, needed: set[int], results: Sequence[Node]) -> se
 def _read_in_the_end(
     body: Graph, test: Graph | None, moving: set[int], used: set[int], first: int
 ) -> tuple[set[int], set[int]]:
-    """Of the ``moving`` carries of a loop those that what is ``used``, or its test, reads in the end; and all that these read."""
+    """The ``moving`` carries that the ``used`` results, or the test, depend on in the end; and all that these read."""
     tested = [] if test is None else [(test, test.results)]
     needed = used | ({k for k in _reached(test.results, test) if k in moving} if test is not None else set())
     while True:

@@ -23,7 +23,7 @@ from tensormagic.ops.scalars.scalar import add
 
 
 def totalled(results: Sequence[Node]) -> dict[Node, Node]:
-    """What takes the place of sums of arrays that loops add to, and of the other results of these loops."""
+    """Replacements for sums of arrays that loops add to, and for the other results of these loops."""
     nodes = topological(results)
     used = users(nodes)
     found: dict[Node, dict[int, Node]] = {}
@@ -44,7 +44,7 @@ def totalled(results: Sequence[Node]) -> dict[Node, Node]:
 
 
 def _loop_of_sums(loop: Node, sums: dict[int, Node]) -> dict[Node, Node]:
-    """A loop with numbers for those of its carries that it only adds to."""
+    """A loop with a number for each carry that it only adds to."""
     body: Graph = loop["body"]
     taken = {k: node for k, node in sums.items() if _only_adds(body, k)}
     own, operands, nexts = list(body.parameters[1:]), list(loop.args[1:]), list(body.results)
@@ -65,7 +65,7 @@ def _loop_of_sums(loop: Node, sums: dict[int, Node]) -> dict[Node, Node]:
 
 
 def _call_of_sums(call: Node, sums: dict[int, Node]) -> dict[Node, Node]:
-    """A call that sums what loops within it add to; arguments that are zero are so inside, too."""
+    """A call that returns the sums of what loops inside it add to; zero arguments stay zero inside."""
     graph: Graph = call["graph"]
     taken = {k: node for k, node in sums.items() if _is_added_up(graph.results[k])}
     if not taken:
@@ -94,7 +94,7 @@ def _sum(value: Node) -> Node:
 
 
 def _is_added_up(value: Node) -> bool:
-    """Whether a value is what a loop has added to."""
+    """Whether a value is a carry that a loop only adds to."""
     return value.op is ITEM and value.args[0].op is LOOP and _only_adds(value.args[0]["body"], value["index"])
 
 
@@ -106,7 +106,7 @@ def _only_adds(body: Graph, k: int) -> bool:
 
 
 def _terms(result: Node, carry: Node) -> list[Node] | None:
-    """What is added to ``carry`` for ``result``, in regions too; None where ``result`` is another function of it."""
+    """The terms added to ``carry`` in ``result``, also in regions; None if ``result`` is another function of it."""
     found: list[Node] = []
     while result is not carry:
         if result.op is add:
@@ -123,7 +123,7 @@ def _terms(result: Node, carry: Node) -> list[Node] | None:
 
 
 def _adds_within(result: Node, carry: Node) -> bool:
-    """Whether ``result`` is that of a region which begins with ``carry``, and only adds to it."""
+    """Whether ``result`` comes from a region that begins with ``carry`` and only adds to it."""
     if result.op is not ITEM or result.args[0].op not in {LOOP, CALL}:
         return False
     region, k = result.args[0], result["index"]
@@ -139,7 +139,7 @@ def _adds_within(result: Node, carry: Node) -> bool:
 
 
 def _read(roots: Iterable[Node]) -> set[Node]:
-    """The nodes that ``roots`` follow from; of a region's arguments those that a result of it needs."""
+    """The nodes that ``roots`` depend on; of a region's arguments only those its result needs."""
     found: set[Node] = set()
     stack = list(roots)
     while stack:
@@ -157,7 +157,7 @@ def _read(roots: Iterable[Node]) -> set[Node]:
 
 @lru_cache(maxsize=256)
 def _needed(region: Node, k: int) -> list[int]:
-    """The arguments of a loop or call that its result ``k`` follows from."""
+    """The arguments that result ``k`` of a loop or call depends on."""
     graph: Graph = region["body" if region.op is LOOP else "graph"]
     own, carries = graph.parameters, region.params.get("carries", 0)
     wanted = {k}

@@ -25,7 +25,7 @@ _FUNCTIONS = {
 
 
 def uneven_checks(results: Sequence[Node], known: Container[Node]) -> list[Node]:
-    """The checks whose messages have parts of other sizes in each element of a stack, which the stacks of ``known`` nodes are of."""
+    """The checks whose messages have parts of different sizes within a batch of ``known`` nodes."""
     nodes = topological(results, stop=known.__contains__)
     checks = [n for n in nodes if n.op is CHECK and len(n.args) > 2 and not n.args[1].type.shape]
     if not checks:
@@ -42,7 +42,7 @@ def uneven_checks(results: Sequence[Node], known: Container[Node]) -> list[Node]
 
 
 def spelled(size: Size) -> Node:
-    """A size as sums and products of the nodes that it mentions."""
+    """A size as sums and products of the nodes it mentions."""
     if not nodes_of(size) or not isinstance(size, Dim):
         return size_node(size)
     total: Node | None = None
@@ -63,12 +63,12 @@ def _spelled_atom(a: Symbol | Apply | Node) -> Node:
 
 
 def without_sizes(node: Node, moving: Container[Node]) -> Node:
-    """The same value where no size mentions a node of ``moving``; these are operands.
+    """The same value with no size that mentions a node of ``moving``; these become operands.
 
     Raises
     ------
     ShapeError
-        Where a shape depends on them.
+        If a shape depends on them.
     """
     if node.op is SIZE:
         return spelled(node["size"])
@@ -102,7 +102,7 @@ def _places(part: tuple[Size, Size, int]) -> Node:
 
 
 def _stored(node: Node, view: Node, axes: Sequence[int], slices: Slices) -> Node:
-    """The store of ``node`` into ``view``, by indices into ``axes``."""
+    """The store of ``node`` into ``view`` by indices into ``axes``."""
     others = [k for k in range(view.type.ndim) if k not in axes]
     order = (*axes, *others)
     extents = tuple(view.type.shape[k] for k in axes)

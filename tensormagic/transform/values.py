@@ -25,21 +25,21 @@ _NONE: Parts = frozenset()
 
 @dataclass(eq=False)
 class Table:
-    """Values by node, of one level of rewriting.
+    """Values by node, for one level of rewriting.
 
     Parameters
     ----------
     there
         The values.
     absorbed
-        The roundings that rules have absorbed on the way to some of them.
+        The nodes whose rounding rules have absorbed on the way to some values.
     """
 
     there: weakref.WeakKeyDictionary[Node, Any] = field(default_factory=weakref.WeakKeyDictionary[Node, Any])
     absorbed: weakref.WeakKeyDictionary[Node, Parts] = field(default_factory=weakref.WeakKeyDictionary[Node, Parts])
 
     def inherit(self, result: Node, leaves: Iterable[Node], own: Parts = _NONE) -> None:
-        """Note what was absorbed on the way to ``result``: by the rules of this run, and by those that gave its ``leaves``."""
+        """Record what was absorbed on the way to ``result``, by this run's rules and by those of its ``leaves``."""
         every = own.union(*(self.absorbed.get(leaf, _NONE) for leaf in leaves))
         every = every & behind(result) if every else every
         if every or result in self.absorbed:
@@ -47,13 +47,13 @@ class Table:
 
 
 class Values:
-    """The values that are there, by what decides a value beside its graph."""
+    """The computed values, by what determines a value beside its graph."""
 
     def __init__(self) -> None:
         self._tables: dict[Choices, Table] = {}
 
     def table(self) -> Table:
-        """That of the level, the rules and the device in force."""
+        """The table for the current level, rules and device."""
         own = choices()
         found = self._tables.get(own)
         if found is None:

@@ -66,19 +66,19 @@ THEMES: tuple[ModuleType, ...] = (
 
 
 def rules_in(module: ModuleType) -> Iterator[Rule]:
-    """The rules that a module states, in the order of its text."""
+    """The rules that a module defines, in the order of its text."""
     for value in vars(module).values():
         if isinstance(value, tuple) and value and all(isinstance(r, Rule) for r in value):
             yield from value
 
 
 def theme(module: ModuleType) -> str:
-    """The name by which a theme can be switched off."""
+    """The name under which a module's rules can be switched off."""
     return module.__name__.rpartition(".")[2]
 
 
 def rules(level: str) -> list[Rule]:
-    """The rules that ``level`` allows, less those of themes that it leaves out: those of the levels that trust less come first."""
+    """The rules that ``level`` allows, without switched-off themes; those of the strictest level come last."""
     base, off = parted(level)
     allowed = LEVELS[: LEVELS.index(base) + 1]
     every = [rule for module in THEMES if theme(module) not in off for rule in rules_in(module)]
@@ -90,7 +90,7 @@ installed: dict[str, tuple[Rule, ...]] = {}
 
 
 def own_rules(level: str) -> tuple[Rule, ...]:
-    """The installed rules that ``level`` allows."""
+    """The user's installed rules that ``level`` allows."""
     allowed = LEVELS[: LEVELS.index(parted(level)[0]) + 1]
     return tuple(rule for rules in installed.values() for rule in rules if rule.level in allowed)
 
@@ -99,10 +99,11 @@ Choices = tuple[str, tuple[Rule, ...], str]
 
 
 def choices(level: str = "", device: str = "") -> Choices:
-    """What decides a value beside its graph: a level with what is switched off, the rules of the user's own that it allows, and a device.
+    """What determines a value beside its graph: the level with what is switched off, the user's rules it allows, and the device.
 
-    By default those in force. The one definition: values, executables and the programs of functions are kept under it. The tier
-    is no part of it: a value that is there is not computed again by another tier.
+    Defaults are the current settings. Values, executables and the programs of functions are cached under this key. The
+    tier
+    is not part of it: a value is not computed again by another tier.
     """
     return chosen(config.level(level), device or config.device)
 
@@ -122,9 +123,16 @@ def table(
 ) -> Table:
     """The rules of ``level``, indexed; ``extra`` ones are tried first.
 
-    ``early``: without those of the level ``"real"`` that write powers and divisions by numbers as products, or products of logarithms
-    otherwise, which hide what forms of sums look for. ``folds``: with the one that computes what is made of constants, which hides it, too.
-    ``differentiated``: for what a derivative is taken of (:mod:`tensormagic.transform.rewriting.before_slopes`).
+    Parameters
+    ----------
+    early
+        Leave out rules of the level ``"real"`` that rewrite powers, divisions by numbers and products of logarithms, as
+        they hide
+        the forms of sums that others look for.
+    folds
+        Include constant folding, which hides such forms, too.
+    differentiated
+        The graph will be differentiated (:mod:`tensormagic.transform.rewriting.before_slopes`).
     """
     base = parted(level)[0]
     return _table(level, extra, early and base == "real", folds, differentiated and base != "exact")
@@ -139,7 +147,7 @@ def _table(level: str, extra: tuple[Rule, ...], early: bool, folds: bool, differ
 
 @cache
 def _last(level: str) -> Table:
-    """The rules that come when all others are through, with the housekeeping for what they make."""
+    """The rules that come after all others, with the housekeeping for their results."""
     return Table([r for r in rules(level) if r in _COME_LAST or (r.quiet and r.level == "exact")])
 
 
@@ -158,22 +166,20 @@ _LATE = frozenset(
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A rewritten graph and what was done to it.
+    """A rewritten graph and the log of its rewriting.
 
     Parameters
     ----------
     graph
-        The normal form: the same parameters, guards and kinds of result.
+        The normal form: the same parameters, guards and kinds of results.
     fired
         Every use of a rule, with the user's lines.
     assumptions
-        What rules of the level ``"real"`` took for granted.
+        What rules of the level ``"real"`` assumed.
     withheld
-        Rules that were not used because what they would absorb has another use.
+        Rules that were not used because something else reads what they would absorb.
     fused
         Whether kernels compute several things at once.
-    rounds
-        Whether they may round otherwise than NumPy.
     """
 
     graph: Graph
@@ -185,7 +191,7 @@ class Rewritten:
 
     @property
     def notable(self) -> list[Firing]:
-        """What was done, less the housekeeping: for display."""
+        """The rules that fired, without housekeeping, for display."""
         return [f for f in self.fired if not f.rule.quiet]
 
 
@@ -218,12 +224,12 @@ def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> 
 
 
 def _has_a_body(node: Node) -> bool:
-    """Whether there is something to do for loops and branches, or for values that wait: in most graphs there is not."""
+    """Whether there are regions, or values that wait for checks: most graphs have none."""
     return node.op.kind == "region" or node.op is AFTER
 
 
 def _at_once(graph: Graph, base: str, told: Told) -> Graph:
-    """The graph with operations on arrays in the place of loops whose iterations need nothing of each other."""
+    """The graph with array operations in place of loops whose iterations are independent."""
     if base == "exact":
         return graph
     within = numbers_within(graph)
@@ -237,14 +243,14 @@ def _at_once(graph: Graph, base: str, told: Told) -> Graph:
 
 
 def _is_rounded(end: Node) -> bool:
-    """Whether a result of a loop has the same bits wherever an element lies: sums and products, and what is rounded correctly."""
+    """Whether a loop's result has the same bits wherever an element lies: it uses only correctly rounded operations."""
     body: Graph = loop_rules.region_of(end)["body"]
     kinds = {"leaf", "move", "update"}
     return all(n.op.kind in kinds or (n.op.kind == "pointwise" and n.op.name in parts.ROUNDED) for n in body.nodes)
 
 
 def _tidied(graph: Graph, level: str, extra: Iterable[Rule]) -> tuple[Graph, Log]:
-    """The graph with tidy regions, and with what may be done once rules have looked at iterations."""
+    """The graph with tidied regions, and with rewrites that become possible after rules have seen the loops' bodies."""
     base, told = parted(level)[0], Told()
     new = graph.with_results(tidied(graph.results, level=base, told=told))
     again = _without_loops(new, base, told)  # of what rules have made of iterations
@@ -259,7 +265,7 @@ def _tidied(graph: Graph, level: str, extra: Iterable[Rule]) -> tuple[Graph, Log
 
 
 def _without_loops(graph: Graph, base: str, told: Told) -> Graph:
-    """The graph with scans in the place of loops that store running sums and the like."""
+    """The graph with scans in place of loops that store running sums and the like."""
     goals = scanned(graph.results, parts.ROUNDED if base == "exact" else None)
     if not goals:
         return graph
@@ -272,7 +278,7 @@ def _without_loops(graph: Graph, base: str, told: Told) -> Graph:
 
 
 def _normal(graph: Graph, level: str, extra: Iterable[Rule]) -> tuple[Graph, Log]:
-    """The graph under the rules of a level and a user's own."""
+    """The graph rewritten by the rules of a level and the user's own."""
     base = parted(level)[0]
     own = (*extra, *own_rules(level))
     rounded = base != "exact" and constants.are_rounded(graph.nodes)
@@ -285,21 +291,21 @@ def _normal(graph: Graph, level: str, extra: Iterable[Rule]) -> tuple[Graph, Log
 
 
 def _comes_last(node: Node) -> bool:
-    """A first look: whether a rule that comes last may have something to do here, or in a graph within."""
+    """Whether a rule of the last table may apply here, or inside a region: a quick test."""
     if node.op.kind == "region":
         return any(_comes_last(n) for g in node.params.values() if isinstance(g, Graph) for n in g.nodes)
     return identities.has_two_forms(node) or singular.is_square_less_a_number(node)
 
 
 def rewrite_with(graph: Graph, rules: tuple[Rule, ...]) -> Graph:
-    """The normal form of ``graph`` under these rules alone."""
+    """The normal form of ``graph`` under the given rules alone."""
     return rewrite_graph(graph, Table(rules))[0]
 
 
 def rewrite_nodes(
     results: Sequence[Node], level: str = "stable", extra: Iterable[Rule] = (), *, differentiated: bool = False
 ) -> tuple[list[Node], Log]:
-    """The normal forms of open nodes: what a gradient is taken of is rewritten first (``differentiated``), and again with the gradient."""
+    """The normal forms of open nodes. Before differentiation, pass ``differentiated``; the gradient is rewritten again later."""
     level = config.level(level)
     order = topological(results)
     base = parted(level)[0]

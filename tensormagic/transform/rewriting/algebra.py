@@ -150,7 +150,7 @@ def power_of_two(node: Node) -> Node | None:
 
 
 def _number(node: Node) -> Any:
-    """The number that a constant is; None for other nodes."""
+    """The value of a constant number; None for other nodes."""
     if node.op.name != "constant" or node.type.shape or node.type.dtype.kind not in "iuf":
         return None
     return node["bits"].array().item()

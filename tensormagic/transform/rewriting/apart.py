@@ -56,7 +56,7 @@ _DEEP = 3
 
 
 def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
-    """``a - b`` without the cancellation of what both are rounded to; None where the difference is that of the text."""
+    """``a - b`` without cancellation of rounding errors; None if the plain difference is as good."""
     sides = raised(a), raised(b)
     if depth and (found := _of_power_and_exponential(a, b, sides)) is not None:
         return found
@@ -75,13 +75,13 @@ def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
 
 
 def _are_alike(a: Node, b: Node) -> bool:
-    """A first look: whether both sides, as they were written, may be values of one function."""
+    """A quick test: whether both sides, as written, may be values of one function."""
     kinds = {kind(a), kind(b)}
     return "sqrt" in kinds or ("" not in kinds and (len(kinds) == 1 or "constant" in kinds))
 
 
 def _of_one_function(a: Node, first: Image | None, b: Node, second: Image | None) -> tuple[Image, Image] | None:
-    """Both sides as values of one function, a number as that of what the function gives it for; None where they are of two."""
+    """Both sides as values of one function, a number as the function of its inverse; None if they are of two functions."""
     if first is None and second is None:
         return None
     first = first or inverse(a, second)  # type: ignore[arg-type]
@@ -92,7 +92,7 @@ def _of_one_function(a: Node, first: Image | None, b: Node, second: Image | None
 
 
 def _of_arguments(a: Node, b: Node, first: Image, second: Image, depth: int) -> Apart | None:
-    """The difference of two values of one function, by that of its arguments."""
+    """The difference of two values of one function, in terms of the difference of its arguments."""
     inner = _arguments(first, second, depth)
     if first.name == "exp" and not len(first.meant.minus(second.meant.times(-1))):
         return None  # a hyperbolic sine
@@ -109,13 +109,13 @@ def _of_arguments(a: Node, b: Node, first: Image, second: Image, depth: int) -> 
 
 
 def _is_as_written(a: Node, b: Node, of: Image) -> bool:
-    """Whether a form is worth it only where something is known of the arguments' difference, beside its text."""
+    """Whether a form only pays if more is known of the arguments' difference than its text."""
     whole = number_of(bare(a)) is not None or number_of(bare(b)) is not None
     return whole or (of.name in _WRITTEN and not _is_any_power(of))
 
 
 def _of_power_and_exponential(a: Node, b: Node, sides: tuple[Node, Node]) -> Apart | None:
-    """``x ** y - exp(z)`` by ``y * log(x) - z``, where that has an accurate form; ``sides`` are both as they were written."""
+    """``x ** y - exp(z)`` by ``y * log(x) - z``, if that has an accurate form; ``sides`` are both as they were written."""
     if (sides[0].op, sides[1].op) not in {(power, exp), (exp, power)}:
         return None
     exponents = [n.args[1] * log(n.args[0]) if n.op is power else n.args[0] for n in sides]
@@ -149,7 +149,7 @@ def _of_product_and_factor(a: Node, b: Node) -> Apart | None:
 
 
 def _is_any_power(of: Image) -> bool:
-    """Whether a power has an exponent that is no whole number."""
+    """Whether it is a power with an exponent that is not an integer."""
     n = number_of(of.more) if isinstance(of.more, Node) else None
     return of.name == "power" and (n is None or n.denominator != 1)
 
@@ -187,7 +187,7 @@ _WRITTEN = frozenset(("power", "square"))
 
 
 def _arguments(first: Image, second: Image, depth: int) -> Apart | None:
-    """The difference of two arguments: of what they have not in common, or of functions of other arguments, or as it is rounded."""
+    """The difference of two arguments: of the terms they do not share, of functions of other arguments, or as rounded."""
     less_ = first.meant.minus(second.meant)
     if not (len(first.meant) and len(second.meant)) and len(less_):  # beside what a function is at 0
         return Apart(less_.node(), known=True)
@@ -214,7 +214,7 @@ def _arguments(first: Image, second: Image, depth: int) -> Apart | None:
 
 
 def _argument(of: Image) -> Node | None:
-    """What a function is of, as a node: a number, or a sum of two squares, too."""
+    """The argument of a function as a node: also a number, or the sum of two squares of ``hypot``."""
     if of.argument is not None:
         return of.argument
     if of.node.op is hypot:
@@ -303,7 +303,7 @@ def _is_multiple(node: Node) -> bool:
 
 
 def _of_products_alike(rest: Sum) -> Apart | None:
-    """``c * p * q - c * p * r``, by the difference of ``q`` and ``r``; and squares of sums that have terms in common."""
+    """``c * p * q - c * p * r`` by the difference of ``q`` and ``r``; also squares of sums with common terms."""
     if len(rest.terms) != 2 or rest.number or rest.terms[0][2] != -rest.terms[1][2]:
         return None
     (first, u, times), (second, v, _) = rest.terms
@@ -339,7 +339,7 @@ def _number(meant: Sum) -> Node | None:
 
 
 def _of_roots(a: Node, first: Image | None, b: Node, second: Image | None) -> Apart | None:
-    """``sqrt(b * b + c) - b``, which is ``c / (sqrt(b * b + c) + b)`` for positive ``b``; and the other way round."""
+    """``sqrt(b * b + c) - b`` as ``c / (sqrt(b * b + c) + b)`` for positive ``b``, and with the sides exchanged."""
     if first is not None and first.name == "sqrt" and number_of(bare(b)) is None:
         root, other, sign = first, b, 1
     elif second is not None and second.name == "sqrt" and number_of(bare(a)) is None:
@@ -364,7 +364,7 @@ def _of_roots(a: Node, first: Image | None, b: Node, second: Image | None) -> Ap
 
 
 def _conjugate(root: Node, other: Node, near: Node) -> Node:
-    """The sum of both, which is used where it is ``near``: for negative numbers it would be a difference that has a form again."""
+    """The sum of both sides, used if ``near``: for negative numbers it would itself cancel."""
     return root + where(near, other, 1)
 
 
@@ -373,7 +373,7 @@ _SIDE = 0.7
 
 
 def _less_square(root: Image, other: Node) -> tuple[Any, Node | None, Node | None] | None:
-    """What is below a root, less the square of ``other``, and where that holds; as a multiple of the square of a side, where it is one."""
+    """The radicand minus the square of ``other``, and where that holds; as a multiple of the square of a side if it is one."""
     inner = bare(other)
     own = bare(inner.args[0]) if inner.op.name in {"negative", "absolute"} else inner
     squared = Sum(((("square", own), other, Fraction(1)),), Fraction(0))
@@ -389,7 +389,7 @@ def _less_square(root: Image, other: Node) -> tuple[Any, Node | None, Node | Non
 
 
 def _of_products(a: Node, b: Node, depth: int) -> Apart | None:
-    """``u * v - r * s``: each factor's difference times the other, where both are small beside what is subtracted."""
+    """``u * v - r * s``: each factor's difference times the other factor, if both are small."""
     left, right = bare(a), bare(b)
     if left.op is not right.op and {left.op, right.op} != {multiply, xlogy}:
         return None
@@ -428,7 +428,7 @@ def _of_quotients(left: Node, right: Node, depth: int) -> Apart | None:
 
 
 def _are_of(u: Node, v: Node, r: Node, s: Node) -> bool:
-    """Whether ``v`` and ``s`` are one function of ``u`` and of ``r``, which have no more in common."""
+    """Whether ``v`` and ``s`` are the same function of ``u`` and of ``r``."""
     f, g = bare(v), bare(s)
     return f.op is g.op and len(f.args) == len(g.args) == 1 and _same(f.args[0], u) and _same(g.args[0], r)
 
@@ -454,7 +454,7 @@ def _same(a: Node, b: Node) -> bool:
 
 
 def factors_apart(a: Node, b: Node, depth: int) -> Apart | None:
-    """The difference of two factors that have terms in common: of sums by their terms, of functions by their arguments."""
+    """The difference of two factors with common terms: of sums by their terms, of functions by their arguments."""
     if _same(a, b):
         return Apart(0.0, known=True)
     first, second = sum_of(a), sum_of(b)
@@ -466,7 +466,7 @@ def factors_apart(a: Node, b: Node, depth: int) -> Apart | None:
 
 
 def known(a: Node, b: Node) -> Apart | None:
-    """A difference that has an accurate form of its own."""
+    """A difference from 1 that has an accurate form of its own; else None."""
     for u, v, sign in ((a, b, 1), (b, a, -1)):
         inner = bare(v)
         if number_of(u) == 1 and inner.op.name in _FROM_ONE:

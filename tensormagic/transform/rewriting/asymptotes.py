@@ -74,7 +74,7 @@ def logarithms_beside_inverses(node: Node) -> Found | None:
 
 
 def _inverse_softplus(x: Node) -> Node:
-    """``log(expm1(x))``, without overflow; near its zero as written."""
+    """``log(expm1(x))`` without overflow; near its zero as written."""
     far = less(2, x)
     return where(far, x + log1mexp(where(far, -x, -1)), log(where(far, 1, expm1(x))))
 
@@ -105,14 +105,14 @@ def logarithms_of_rises_beside_exponents(node: Node) -> Found | None:
 
 
 def _is_inverse_softplus(text: Node, x: Node) -> bool:
-    """Whether the last branch is that of ``log(expm1(x))``."""
+    """Whether the last branch is ``log(expm1(x))``."""
     guard = bare(text.args[0]) if text.op is log else text
     inner = bare(guard.args[2]) if guard.op is where else guard
     return inner.op is expm1 and bare(inner.args[0]) is bare(x)
 
 
 def _half_of_rise(x: Node) -> Node:
-    """``exp(-x) * sinh(x)`` where it is near a half; else as written: nothing runs over there but with the value."""
+    """``exp(-x) * sinh(x)`` for x above 1 in a form near a half, else as written: nothing overflows there."""
     near = less(1, x)
     return where(near, -0.5 * expm1(-2 * where(near, x, 0)), exp(-x) * sinh(where(near, 0, x)))
 
@@ -154,7 +154,7 @@ def ratios_of_other_factorials(node: Node) -> Node | None:
 
 
 def _between(cross: Node, dot: Node, a: Node, b: Node) -> Node:
-    """The angle between two vectors that point nearly the same way, by their products; else the difference of two angles."""
+    """The angle between two nearly parallel vectors by their cross and dot products, else the difference of two angles."""
     info = np.finfo(dot.type.dtype.type)
     near = logical_and(nearer(a, b), logical_and(less(float(info.tiny / info.eps), dot), isfinite(dot)))
     return behind(near, arctan2(cross, dot), a, b)

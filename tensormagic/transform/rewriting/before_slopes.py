@@ -41,7 +41,7 @@ _MOST = 64
 
 
 def before_slopes(rules: Iterable[Rule]) -> Iterator[Rule]:
-    """The rules for what a derivative is taken of."""
+    """The rules used before a derivative is taken."""
     for rule in rules:
         if rule in _OF_VALUES:
             continue
@@ -55,7 +55,7 @@ def before_slopes(rules: Iterable[Rule]) -> Iterator[Rule]:
 
 
 def _dependent(rule: Rule) -> Rule:
-    """The same rule for sums whose sides depend on an input in common, or one of which is a number."""
+    """The rule restricted to sums whose sides share an input, or have a number as one side."""
 
     def apply(node: Node) -> Found | None:
         found = rule.apply(node)
@@ -70,7 +70,7 @@ def _independent(node: Node) -> bool:
 
 
 def _inputs(node: Node) -> set[Node]:
-    """What ``node`` is made of beside numbers; empty where that is not known."""
+    """The inputs of ``node``; empty if they are not known."""
     seen, stack, found = {node}, [node], set[Node]()
     while stack:
         one = stack.pop()
@@ -115,7 +115,7 @@ def products_with_what_grows(node: Node) -> Found | None:
 
 
 def with_what_grows(nodes: Sequence[Node]) -> Rule | None:
-    """That rule for the products of a graph that are no sides of a form: these have slopes of their own. None where there are none."""
+    """That rule for products of a graph that are no sides of a form, which have slopes of their own; None if there are none."""
     order = topological(nodes)
     forms = [sides for n in order if n.op is where and (sides := written(n)) is not None]
     left = {bare(side) for sides in forms for side in sides}
@@ -134,7 +134,7 @@ _DIVIDED = ops_within(("divide",))
 
 
 def _same(node: Node, first: Node, second: Node) -> Node:
-    """A product or quotient of these, as ``node`` is one."""
+    """A product or quotient of these, whichever ``node`` is."""
     return first / second if node.op is divide else first * second
 
 
@@ -166,7 +166,7 @@ def quotients_of_forms(node: Node) -> Found | None:
 
 
 def _read_by(value: Node | float, form: Node, below: Node) -> Iterator[Node]:
-    """What a quotient reads of what a form has, and what reads that there."""
+    """The nodes of a form that a quotient still reads, and their readers in the form."""
     there = dict.fromkeys(n for n in topological([form]) if n.args and n is not below)
     roots = [value] if isinstance(value, Node) else []
     new = (n for n in topological(roots, there.__contains__) if n not in there)
@@ -175,7 +175,7 @@ def _read_by(value: Node | float, form: Node, below: Node) -> Iterator[Node]:
 
 
 def _form_and_factor(quotient: Node) -> tuple[Node | None, Node | None]:
-    """What is divided by a sum, as a form and what that is multiplied by; the form alone, whatever it is divided by."""
+    """The form in a quotient's numerator and the factor it is multiplied by; None for what is missing."""
     top = bare(quotient.args[0])
     if top.op is where:
         return (top if _is_spread(quotient.args[0], top) else None), None
@@ -187,7 +187,7 @@ def _form_and_factor(quotient: Node) -> tuple[Node | None, Node | None]:
 
 
 def _is_spread(given: Node, inner: Node) -> bool:
-    """Whether ``given`` is ``inner`` as it is, or along axes of one element or of sizes that are equal."""
+    """Whether ``given`` is ``inner`` itself, or a broadcast of it."""
     return given.type.shape == inner.type.shape or (given.op is BROADCAST and given.args[0] is inner)
 
 
@@ -217,7 +217,7 @@ def exponents_that_are_quotients(node: Node) -> Found | None:
 
 
 def _quotient_of_function(exponent: Node) -> tuple[Node, Node] | None:
-    """A product with a function of what has a factor that it is divided by, part by part, and that factor."""
+    """A product with a function whose argument has a factor that the product is divided by, rewritten, and that factor."""
     factors = factors_of(exponent)
     functions = [n for n, t in factors.powers.items() if t == 1 and n.op in _NEAR_ARGUMENT]
     for below in [n for n, t in factors.powers.items() if t == -1] if functions else ():
@@ -241,7 +241,7 @@ def functions_beside_quotients(node: Node) -> Found | None:
 
 
 def _function_beside_quotient(node: Node) -> tuple[Node, Node, Node, Node] | None:
-    """A product of a sum with a quotient, and of a function of what has that factor, term by term; the factor, the sum and the quotient."""
+    """A product of a sum with a quotient and a function that share a factor, expanded; the factor, the sum and the quotient."""
     for total, function in (node.args, node.args[::-1]) if node.op is multiply else ():
         inner = bare(total)
         sides = inner.args if inner.op in {add, subtract} else written(inner)
@@ -272,7 +272,7 @@ def forms_beside_quotients(node: Node) -> Found | None:
 
 
 def _without(product: Node, factor: Node) -> Node | None:
-    """What is left of a product or quotient without a factor."""
+    """A product or quotient with a factor removed; None if it does not have it."""
     if product.op is divide and bare(product.args[0]) is factor:
         return 1 / product.args[1]
     if product.op is multiply:

@@ -75,9 +75,9 @@ _DEEP = 8
 
 @dataclass
 class _Beginnings(Reading):
-    """Nodes as quotients of polynomials in which functions are what they begin with, up to an ``order``, and a rest as one atom.
+    """Nodes as quotients of polynomials, with functions replaced by their leading terms up to ``order`` and a remainder atom.
 
-    ``near``: where all are near what they begin with; ``rests``: what an atom is the rest of, as a text.
+    ``near`` holds the conditions under which this is good; ``rests`` maps each remainder atom to its text.
     """
 
     order: int = 1
@@ -109,7 +109,7 @@ class _Beginnings(Reading):
         return product(a, self.number(value))
 
     def rest(self, text: Node) -> Quotient:
-        """What is left of a function behind its beginning, as a series."""
+        """The remainder of a function after its leading terms, as a series."""
         found = less_beginning(text, text.type.dtype)
         if found is None:
             raise TooLarge
@@ -118,17 +118,17 @@ class _Beginnings(Reading):
         return self.one(found.value)
 
     def up_to(self, small: Node) -> None:
-        """A condition: what this is has to be small."""
+        """Require that ``small`` is small."""
         self.near[less(absolute(small), _NEAR)] = None
 
     def small(self, node: Node, depth: int) -> Quotient | None:
-        """What is 0 where what it is read by is; None for what is not."""
+        """``node`` read as a quotient that vanishes at 0; None if it does not."""
         found = self.of(node, depth)
         return None if NOTHING in found.top or not found.top or not _is_accurate(node) else found
 
 
 def _is_accurate(node: Node) -> bool:
-    """Whether what is small has its digits: a product of such, a function, or a sum of what was given."""
+    """Whether a small value is accurate: a product of such, a function, or a sum of given numbers."""
     inner = bare(node)
     if inner.op in {add, subtract}:
         terms = sum_of(inner).terms
@@ -140,7 +140,7 @@ _PRODUCTS = frozenset((multiply, divide, negative, square))
 
 
 def _less_one(base: Node) -> Node | None:
-    """What ``base`` is more than 1, as it is written: a quotient by 12 is no multiple of a number that is rounded."""
+    """``x`` of ``1 + x``, as written: a quotient by 12 is not a multiple of a rounded number."""
     inner = bare(base)
     for one, other in (inner.args, inner.args[::-1]) if inner.op is add else ():
         if number_of(bare(one)) == 1:
@@ -171,7 +171,7 @@ def _risen(of: _Beginnings, rise: Node, meant: Quotient | None, number: int) -> 
 
 
 def _power(of: _Beginnings, text: Node, depth: int) -> Quotient | None:
-    """A power of what is near 1, and one with a small exponent."""
+    """A power whose base is near 1, or whose exponent is small."""
     base, exponent = text.args
     n, more = number_of(bare(exponent)), _less_one(base)
     if n is not None and (n.denominator == 1 and abs(n) <= _WHOLE):
@@ -223,7 +223,7 @@ def _root(of: _Beginnings, text: Node, depth: int) -> Quotient | None:
 
 
 def _linear_or_product(base: Node) -> Node | None:
-    """What ``(1 - x) * (1 + x)`` is more than 1."""
+    """``(1 - x) * (1 + x)`` minus 1, and the like."""
     inner = bare(base)
     if inner.op is not multiply:
         return None
@@ -269,7 +269,7 @@ def _odd(function: _Function) -> _Begins:
 
 
 def _without_sign(node: Node) -> tuple[Node, int]:
-    """What an odd function is of, without a sign."""
+    """The argument of an odd function without its sign, and the sign."""
     inner = bare(node)
     return (inner.args[0], -1) if inner.op is negative else (node, 1)
 
@@ -303,9 +303,9 @@ BEGINS = ops_within((*_FUNCTIONS, "where"))
 
 
 def by_beginnings(a: Node, b: Node) -> Apart | None:
-    """``a - b`` by what functions are beside what they begin with, where the beginnings cancel; ``local``, where a series is lighter.
+    """``a - b`` by remainders of functions beyond their leading terms, if these cancel; ``local`` if a series is lighter.
 
-    ``rough``: where the sides cancel for operands near each other, and the form does, too.
+    ``rough`` if the sides cancel for operands near each other, and so does the form.
     """
     leaves = _leaves(a, b) or []
     places = list(_cancelling(a, b, _near_zero(leaves)))
@@ -324,7 +324,7 @@ def by_beginnings(a: Node, b: Node) -> Apart | None:
 
 
 def _first(a: Node, b: Node, places: list[_Numbers]) -> Apart | None:
-    """The first form that holds at all of these places."""
+    """The first form that is good at all of these places."""
     return next((f for order in (1, 2) if (f := _by_order(a, b, order, places)) is not None), None)
 
 
@@ -345,7 +345,7 @@ def _near_zero(leaves: list[Node]) -> Iterator[_Numbers]:
 
 
 def _near_each_other(leaves: list[Node]) -> Iterator[_Numbers]:
-    """Small operands of which two are near each other."""
+    """Small operands, two of which are near each other."""
     numbers = {n: 4 * _SMALL * (1 + 0.37 * k) for k, n in enumerate(leaves)}
     yield from ({**numbers, m: numbers[n] * (1 + _SMALL)} for n, m in combinations(leaves, 2))
 
@@ -361,7 +361,7 @@ def _cancelling(a: Node, b: Node, every: Iterable[_Numbers]) -> Iterator[_Number
 
 
 def _leaves(*sides: Node) -> list[Node] | None:
-    """What is read no further, where that is little enough, and there are functions of it."""
+    """The nodes at which reading stops, if they are few and there are functions of them; else None."""
     found: dict[Node, None] = {}
     seen: set[Node] = set()
     stack = [*map(bare, sides)]
@@ -383,7 +383,7 @@ def _leaves(*sides: Node) -> list[Node] | None:
 
 
 def _by_order(a: Node, b: Node, order: int, places: list[_Numbers]) -> Apart | None:
-    """The form with beginnings of this order, where its terms cancel at none of these places."""
+    """The form with leading terms up to ``order``, if its terms cancel at none of these places; else None."""
     reading = _Beginnings(order=order)
     found = over_one(reading, a, b)
     if found is None or not reading.near or not all(_is_better(reading, *found, at) for at in places):
@@ -411,7 +411,7 @@ def _size(node: Node) -> Node:
 
 
 def _is_better(reading: _Beginnings, whole: Quotient, sides: list[Polynomial], at: _Numbers) -> bool:
-    """Whether the terms of a form are small beside the sides, and do not cancel, at these numbers."""
+    """Whether the terms of a form are small compared with the sides, and do not cancel, at these numbers."""
     numbers = {**at, **{n: _number(text, at) for n, text in reading.rests.items()}}
     values = [_number(n, numbers) for n in reading.atoms]
     terms = _terms(whole.top, values)

@@ -53,21 +53,21 @@ _DEEP = 3
 
 @dataclass(frozen=True)
 class Reached:
-    """A fold that a number is a multiple of.
+    """A fold of which a number is a multiple.
 
     Parameters
     ----------
     fold
         The fold, or the sum of several.
     steps
-        What is done with it, the outermost first: moves, products and quotients.
+        The moves, products and quotients applied to it, outermost first.
     """
 
     fold: Node
     steps: tuple[Node, ...]
 
     def again(self, other: Node, *, moves: bool = False) -> Node:
-        """The same of another number; ``moves``: the moves alone."""
+        """Apply the same steps (with ``moves``, only the moves) to another number."""
         for step in reversed(self.steps):
             if step.op.kind == "move":
                 other = make(step.op, (other,), **step.params)
@@ -78,7 +78,7 @@ class Reached:
 
 
 def _reached(node: Node, *, moves: bool = False) -> Reached:
-    """What there is below moves and multiples; ``moves``: below moves alone."""
+    """The node below moves and multiples, or below moves alone."""
     steps: list[Node] = []
     while True:
         if node.op.kind == "move" and len(node.args) == 1 and not node.op.may_raise(node):
@@ -95,7 +95,7 @@ Part = tuple[Node, tuple[int, ...]]
 
 
 def _squares(total: Node) -> list[Part]:
-    """What a sum is the sum of the squares of, with the axes; nothing for what is no such sum."""
+    """The arrays (with axes) whose squares a sum adds up; empty for other sums."""
     if total.type.dtype not in {np.dtype(np.float64), np.dtype(np.float32)}:
         return []
     if total.op is add:
@@ -121,14 +121,14 @@ def _same(node: Node, other: Node) -> bool:
 
 
 class Second:
-    """A second look at what a fold is of, where ``kept`` does not hold.
+    """A second evaluation of a fold for where ``kept`` does not hold.
 
     Parameters
     ----------
     kept
         Where the fold has all of its digits.
     parts
-        What is folded, with the axes.
+        The folded arrays, with their axes.
     """
 
     def __init__(self, kept: Node, parts: list[Part]) -> None:
@@ -137,18 +137,18 @@ class Second:
         self._whole = None if each else fold(ALL, kept, tuple(range(kept.type.ndim)))
 
     def over(self, x: Node, axes: tuple[int, ...], nothing: float, op: object = SUM) -> Node:
-        """A fold of ``x``; of what changes nothing where it is not needed."""
+        """A fold of ``x``, with neutral elements where it is not needed."""
         kept = self.along(self._kept, x, axes) if self._whole is None else broadcast(self._whole, x.type.shape)
         return fold(op, where(kept, constant(x.type.dtype.type(nothing)), x), axes)  # type: ignore[arg-type]
 
     @staticmethod
     def along(number: Node, x: Node, axes: tuple[int, ...]) -> Node:
-        """What there is for a fold of ``x``, for its elements."""
+        """A number for each fold of ``x``, spread to its elements."""
         return spread(number, x, axes) if number.type.shape else broadcast(number, x.type.shape)
 
 
 def _are_last(x: Node, axes: tuple[int, ...]) -> bool:
-    """Whether elements that are folded lie beside each other."""
+    """Whether the folded elements are contiguous in memory."""
     if axes != tuple(range(x.type.ndim - len(axes), x.type.ndim)):
         return False
     while x.op.kind == "move":
@@ -160,7 +160,7 @@ def _are_last(x: Node, axes: tuple[int, ...]) -> bool:
 
 @dataclass(frozen=True)
 class Scaled:
-    """A sum of squares with its second look.
+    """A sum of squares with its second evaluation.
 
     Parameters
     ----------
@@ -169,11 +169,11 @@ class Scaled:
     kept
         Where the sum has all of its digits.
     large
-        Where it has not since it is large.
+        Where it has lost them by overflow.
     total
         The sum where it has all of its digits, and elsewhere that of the scaled squares.
     down, up
-        The exponents of the power of two that large, and that small ones are scaled by.
+        The exponents of the powers of two for scaling large and small numbers.
     """
 
     reached: Reached
@@ -189,13 +189,13 @@ class Scaled:
         return self.reached.again(self.total)
 
     def by(self, nothing: float, of_large: float, of_small: float) -> Node:
-        """A number where the sum is kept, one for large and one for small sums, in the shape in which the sum is used."""
+        """One number each for kept, large and small sums, in the shape in which the sum is used."""
         nothing_, large, small = (constant(self.total.type.dtype.type(v)) for v in (nothing, of_large, of_small))
         return self.reached.again(where(self.kept, nothing_, where(self.large, large, small)), moves=True)
 
 
 def _scaled(node: Node, *, along: bool) -> Scaled | None:
-    """A sum of squares that ``node`` is a multiple of: ``along`` axes, or that of all elements."""
+    """The sum of squares of which ``node`` is a multiple, if there is one: of all elements, or ``along`` axes."""
     reached = _reached(node)
     total = reached.fold
     parts = _squares(total)
@@ -274,7 +274,7 @@ def _gradient(node: Node, *, along: bool) -> Found | None:
 
 
 def _by_scaled(node: Node, *, along: bool, depth: int = _DEEP) -> tuple[Node, Node] | None:
-    """A number to scale by, and ``node``, a product or quotient with one by a sum of squares, by that number and the scaled sum."""
+    """A scale factor, and ``node`` with a quotient by a sum of squares rewritten with the scaled sum; else None."""
     if node.op is divide and (scaled := _scaled(node.args[1], along=along)) is not None:
         by = scaled.by(1, 2.0**scaled.down, 2.0**scaled.up)
         return by, node.args[0] / scaled.used * by
@@ -355,7 +355,7 @@ def gradients_of_logarithms_of_products(node: Node) -> Found | None:
 
 
 def _without_numbers(node: Node) -> tuple[Node, float]:
-    """What is multiplied by a number, and the number."""
+    """A product without its constant factors, and the product of these."""
     times = 1.0
     while node.op is multiply and any(map(is_constant, node.args)):
         number, node = node.args if is_constant(node.args[0]) else node.args[::-1]
@@ -364,7 +364,7 @@ def _without_numbers(node: Node) -> tuple[Node, float]:
 
 
 def _spread(node: Node, axes: tuple[int, ...]) -> tuple[Node, float] | None:
-    """What is put, and multiplied by which number, beside all that it was folded from over ``axes``."""
+    """The node that is broadcast back along the ``axes`` of a fold, and its constant factor; else None."""
     own = tuple(Index(f"d{k}") for k in range(node.type.ndim))
     index, times = own, 1.0
     while True:
@@ -387,9 +387,9 @@ BEYOND_FOLDS = (
 
 
 def applies_to(node: Node, *, along: bool) -> bool:
-    """A first look: whether a root, a power, a logarithm, or its gradient, is of a sum of squares or of a product of many.
+    """A quick test: whether a root, power or logarithm, or its gradient, has a sum of squares or a product of many.
 
-    ``along``: also of such along axes.
+    With ``along``, folds along axes count, too.
     """
     if node.op is multiply:
         return any(_has_quotient(_reached(a, moves=True).fold, along=along) for a in node.args)
@@ -397,7 +397,7 @@ def applies_to(node: Node, *, along: bool) -> bool:
 
 
 def _has_quotient(node: Node, *, along: bool, depth: int = _DEEP) -> bool:
-    """Whether a product or quotient has a quotient by such a fold among its factors."""
+    """Whether a factor of a product or quotient is a quotient by such a fold."""
     if node.op is divide and _is_one(_reached(node.args[1]).fold, along=along):
         return True
     factors = node.args if node.op is multiply else node.args[:1] if node.op is divide else ()

@@ -18,7 +18,7 @@ _LONGEST = 8
 
 
 def anywhere(rule: Rule) -> Rule:
-    """The rule, which looks for what it matches among all terms of a sum and all factors of a product."""
+    """The rule, extended to match any of the terms of a sum or factors of a product."""
     if not _CHAINS.keys() & set(rule.roots):
         return rule
     count = 2 if rule.pattern is None else len(_terms(rule.pattern, rule.pattern.op.name))
@@ -44,7 +44,7 @@ def _terms(node: Node, name: str) -> list[Node]:
 
 
 def _among(apply: Callable[[Node], Found | None], node: Node, count: int) -> Found | None:
-    """What a rule makes of some of the terms, with the others."""
+    """Apply a rule to some of the terms, and combine the result with the others."""
     op = _CHAINS.get(node.op.name)
     if op is None or node.type.dtype.kind not in "fciu":
         return None
@@ -64,14 +64,14 @@ def _among(apply: Callable[[Node], Found | None], node: Node, count: int) -> Fou
 
 
 def _choices(terms: int, count: int) -> Iterator[tuple[int, ...]]:
-    """Some of the terms, each of them last once: patterns name their last one apart."""
+    """Selections of terms, each term being last once: patterns treat their last operand separately."""
     for chosen in combinations(range(terms), count):
         for last in reversed(chosen) if count > 2 else chosen[-1:]:
             yield (*(k for k in chosen if k != last), last)
 
 
 def _sums(node: Node) -> list[Node]:
-    """The sums, or products, within ``node`` that its terms are added in."""
+    """The inner sums (or products) within ``node`` whose terms it adds."""
     found: list[Node] = []
     stack = [*node.args]
     while stack:

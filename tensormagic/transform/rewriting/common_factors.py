@@ -22,7 +22,7 @@ _PRODUCTS = frozenset((multiply, divide, negative, square))
 
 
 def _times(value: Node | float, node: Node, times: int) -> Node | float:
-    """``value * node ** times``, one factor after another: a power may run over or under where what it stands beside does not."""
+    """``value * node ** times`` by single factors: a power may overflow or underflow where the product does not."""
     for _ in range(abs(times)):
         value = node if times > 0 and value == 1 else value * node if times > 0 else value / node
     return value
@@ -35,7 +35,7 @@ def is_product(node: Node) -> bool:
 
 @dataclass
 class Factors:
-    """A product: its number, the other factors with their powers, and the products ``within``; those of ``whole`` are one factor each."""
+    """A product: its number, its factors with powers, and the products ``within``; nodes in ``whole`` are not split."""
 
     whole: Collection[Node] = ()
     number: Fraction = Fraction(1)
@@ -72,21 +72,21 @@ class Factors:
 
 @dataclass(frozen=True)
 class Without:
-    """A sum without the factors that both of its terms have, these, and the products that were taken apart."""
+    """A sum divided by the common factors of its terms, these factors, and the products that were split."""
 
     total: Node
     common: tuple[tuple[Node, int], ...]
     within: tuple[Node, ...]
 
     def times(self, value: Node | float) -> Node | float:
-        """What stands for the sum, times the factors."""
+        """The value for the reduced sum, multiplied by the common factors."""
         for node, times in self.common:
             value = _times(value, node, times)
         return value
 
 
 def without_common_factors(total: Node) -> Without | None:
-    """A sum of two products with factors in common, without these; None for others."""
+    """A sum of two products with their common factors taken out; None if there are none."""
     if total.op not in {add, subtract} or not all(is_product(bare(a)) for a in total.args):
         return None
     first, second = (factors_of(a) for a in total.args)
@@ -106,7 +106,7 @@ def without_common_factors(total: Node) -> Without | None:
 
 
 def factors_of(term: Node, whole: Collection[Node] = ()) -> Factors:
-    """The factors of a product; those of ``whole`` are not taken apart."""
+    """The factors of a product; nodes in ``whole`` are not split."""
     found = Factors(whole)
     found.take(term, 1)
     return found

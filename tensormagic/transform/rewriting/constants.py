@@ -68,7 +68,7 @@ LIBRARY = frozenset(
 
 
 def are_rounded(nodes: Iterable[Node]) -> bool:
-    """Whether any node is a float that is computed of constants alone: forms that keep digits have to come before its value."""
+    """Whether a node computes a float from constants alone: accurate forms must be found before it is folded."""
     return any(_is_rounded(n) for n in nodes if n.op.kind in _PURE)
 
 
@@ -95,7 +95,7 @@ def through_broadcasts(node: Node) -> Node | None:
 
 
 def _stretches(source: Shape, target: Shape) -> bool:
-    """Whether ``source`` is brought to ``target`` without assuming two sizes equal."""
+    """Whether ``source`` broadcasts to ``target`` without assuming that two sizes are equal."""
     tail = target[len(target) - len(source) :]
     return all(s in (1, t) for s, t in zip(source, tail, strict=True))
 
@@ -106,7 +106,7 @@ Ends = tuple[Size, Size]
 
 
 def ends(node: Node, depth: int = 6) -> Ends | None:
-    """Sizes that integers are between, ends included, where such are known."""
+    """Inclusive bounds of integers as sizes, if known."""
     if depth == 0 or node.type.dtype.kind != "i" or node.type.dtype.itemsize < 8:
         return None
     if node.op is CONSTANT:

@@ -26,7 +26,7 @@ from tensormagic.transform.rewriting.terms import Apart, behind, is_within_form,
 
 
 def _sides(node: Node) -> Iterator[tuple[Node, Node]]:
-    """The difference that ``node`` is, as two sides: sums with a negative number, or with a root, too."""
+    """The ways to read ``node`` as a difference of two sides: also sums with a negative number, or with a root."""
     left, right = node.args
     if node.op is subtract:
         yield left, right
@@ -64,7 +64,7 @@ def differences(node: Node) -> Found | None:
 
 
 def _over_one(node: Node, sides: list[tuple[Node, Node]]) -> Found | None:
-    """A difference of quotients and products, of what is near 1, or of a root and a sum."""
+    """A difference of quotients and products, of values near 1, or of a root and a sum."""
     for a, b in sides:
         common = _by_parts(a, b)
         if common is not None and common.local and less_beginning(node, node.type.dtype) is not None:
@@ -75,7 +75,7 @@ def _over_one(node: Node, sides: list[tuple[Node, Node]]) -> Found | None:
 
 
 def _begun(node: Node) -> Apart | None:
-    """A sum by what its functions are beside what they begin with: those within its terms, since one alone has a rule of its own."""
+    """A sum by the remainders of functions within its terms; a single function has a rule of its own."""
     left, right = node.args
     if not (within(left) | within(right)) & BEGINS or is_deep(node) or is_within_form(node):
         return None
@@ -120,7 +120,7 @@ _ROOTS = ops_within(("sqrt",))
 
 
 def _of_negatives(node: Node) -> list[tuple[Node, Node]]:
-    """A sum with something that is subtracted further down, as a difference."""
+    """A sum with a subtraction deeper inside, read as a difference."""
     left, right = node.args
     if not _subtracts(node) or not worth_it(left, right):
         return []
@@ -129,12 +129,12 @@ def _of_negatives(node: Node) -> list[tuple[Node, Node]]:
 
 
 def _by_parts(a: Node, b: Node) -> Apart | None:
-    """A difference of quotients and products, or of what is near 1."""
+    """A difference of quotients and products, or of values near 1."""
     return over_common(a, b, known) or less_product(a, b) or negated(less_product(b, a)) or beside_one(a, b)
 
 
 def _of_sum(a: Node, b: Node) -> Found | None:
-    """A sum in which one term is near 1, and the other near -1."""
+    """A sum of a term near 1 and a term near -1."""
     found = beside_minus_one(a, b)
     return found and _behind(found, a, negative(b))
 
@@ -148,12 +148,12 @@ def _behind(found: Apart, a: Node, b: Node) -> Found | None:
 
 
 def negated(found: Apart | None) -> Apart | None:
-    """The same difference, the other way round."""
+    """The difference with its sides exchanged."""
     return found if found is None else replace(found, value=-found.value)
 
 
 def _subtracts(node: Node, depth: int = 3) -> bool:
-    """Whether something is subtracted in a sum."""
+    """Whether something is subtracted within a sum."""
     inner = bare(node)
     value = number_of(inner)
     if value is not None or not inner.args:

@@ -53,7 +53,7 @@ _NONE: frozenset[tuple[Node, object]] = frozenset()
 
 
 def over(node: Node, below: Node) -> Node | float | None:
-    """``node / below``, for what is a sum, product or function of what has ``below`` as a factor; None for others, and for that alone."""
+    """``node / below``, if ``node`` is a sum, product or function whose parts have the factor ``below``; else None."""
     found = _over(node, bare(below), _DEEP)
     return found if isinstance(found, Node) else None
 
@@ -77,7 +77,7 @@ def _over(node: Node, below: Node, depth: int) -> Node | float | None:
 
 
 def _of_sum(inner: Node, below: Node, depth: int) -> Node | float | None:
-    """A sum of what has the factor, each term without it."""
+    """A sum each of whose terms has the factor, with the factor removed; else None."""
     left, right = (_over(a, below, depth - 1) for a in inner.args)
     if left is None or right is None:
         return None
@@ -85,7 +85,7 @@ def _of_sum(inner: Node, below: Node, depth: int) -> Node | float | None:
 
 
 def _of_form(inner: Node, below: Node, depth: int) -> Node | float | None:
-    """A form without the factor, and its text divided by that; what is 0 where a form is not used is used with it alone."""
+    """A form with the factor removed, its text divided by it; a form whose text is 0 stands alone."""
     near, form, text = inner.args
     found = _over(form, below, depth - 1)
     if found is None or number_of(bare(text)) == 0:
@@ -94,7 +94,7 @@ def _of_form(inner: Node, below: Node, depth: int) -> Node | float | None:
 
 
 def _of_product(inner: Node, below: Node, depth: int) -> Node | float | None:
-    """A product without the factor that either of its factors has."""
+    """A product with the factor removed from one of its factors; else None."""
     for one, other in (inner.args, inner.args[::-1]):
         found = _over(one, below, depth - 1)
         if found is not None:
@@ -103,7 +103,7 @@ def _of_product(inner: Node, below: Node, depth: int) -> Node | float | None:
 
 
 def _of_function(inner: Node, below: Node, depth: int) -> Node | None:
-    """A function of what has the factor: the function over its argument, times that without the factor."""
+    """A function whose argument has the factor: the function divided by its argument, times the reduced argument."""
     argument = inner.args[0]
     rest = _over(argument, below, depth - 1)
     series = None if rest is None else over_argument(inner)
@@ -111,7 +111,7 @@ def _of_function(inner: Node, below: Node, depth: int) -> Node | None:
 
 
 def _multiple(node: Node, below: Node) -> float | None:
-    """What multiple of ``below`` a node is, 1 or -1; None for others."""
+    """1 or -1 if ``node`` is that multiple of ``below``; else None."""
     if node is below:
         return 1.0
     if node.op not in _SUMS or below.op not in _SUMS:
@@ -121,7 +121,7 @@ def _multiple(node: Node, below: Node) -> float | None:
 
 
 def over_argument(function: Node) -> Node | None:
-    """A function over its argument, which is a series where that is small: 1 at 0."""
+    """A function divided by its argument, by a series for small arguments: 1 at 0; else None."""
     argument = bare(function.args[0])
     small = function.args[0]
     with suppress(NoSeriesError):

@@ -77,7 +77,7 @@ _found: WeakKeyDictionary[Node, Remainder | None] = WeakKeyDictionary()
 
 
 def less_beginning(total: Node | Sum, dtype: np.dtype[Any]) -> Remainder | None:
-    """A sum by series, where it cancels at some place; else None."""
+    """A sum by its series where it cancels at some place; else None."""
     if not isinstance(total, Node):
         return series_within(total, (), dtype)
     if total not in _found:
@@ -94,7 +94,7 @@ def _by_series(total: Node, dtype: np.dtype[Any]) -> Remainder | None:
 
 
 def _by_what_is_left(total: Node, dtype: np.dtype[Any]) -> Remainder | None:
-    """A sum of two products by what is left of it without the factors that both have."""
+    """A sum of two products, by its form after taking out common factors."""
     left = without_common_factors(total)
     found = None if left is None else less_beginning(left.total, dtype)
     if left is None or found is None:
@@ -119,7 +119,7 @@ def _expanded(total: Node, dtype: np.dtype[Any], look: Look) -> Remainder | None
 
 
 def _cancels(total: Node, place: Place) -> bool:
-    """A first look: whether a sum is small beside its terms near a place, by the numbers of the machine."""
+    """A quick numeric test: whether a sum is small compared with its terms near a place."""
     known = dict(place.numbers)
     try:
         first, second = (number_at(a, known, _DEEP) for a in total.args)
@@ -164,7 +164,7 @@ class Expansion:
         return {frozenset(((self.same(node), Fraction(1)),)): number(Fraction(1), self.known)}
 
     def same(self, node: Node) -> Node:
-        """The first one of nodes that differ by the forms of their operands: those of Python's numbers have others."""
+        """A representative of nodes that differ only in the forms of their operands."""
         inner = bare(node)
         return (
             self._functions.setdefault((inner.op, inner.param_items, *map(bare, inner.args)), inner)
@@ -203,7 +203,7 @@ class Expansion:
         return self.atom(node) if found is None else found
 
     def _given(self, node: Node) -> Read | None:
-        """What the place says of an operand, or a number."""
+        """An operand as the place gives it, or a number; else None."""
         given = self.place.given(node, self.known)
         if given is not None:
             if node.op is power:
@@ -213,7 +213,7 @@ class Expansion:
         return None if value is None else self.number(value)
 
     def _function(self, text: Node, depth: int) -> Read | None:
-        """A function of what is read; None for one of what is not small, and for others."""
+        """A function of an expansion; None if its argument is not small, or the function is not known."""
         read = READERS.get(text.op.name)
         if read is None:
             return None
@@ -226,7 +226,7 @@ class Expansion:
         return None
 
     def constant(self, read: Read) -> bool:
-        """Whether nothing small is in it, nor in its exponential."""
+        """Whether an expansion is constant, and its exponential, too."""
         return all(
             s.order == 0 and not any(s.terms[1:]) and (not k or self.place.exponent(k, s) is None)
             for k, s in read.items()
@@ -254,13 +254,13 @@ class Expansion:
         return {_times(_NONE, key, -1): number(Fraction(1), len(own.terms)) / own}
 
     def single(self, a: Read) -> Read:
-        """What is a product, and no sum of different ones."""
+        """``a`` if it is a single product; else raise."""
         if len(a) != 1 or not all(s.terms for s in a.values()):
             raise NoSeriesError
         return a
 
     def raised(self, a: Read, to: Fraction) -> Read:
-        """A power: a whole one of any sum, another one of a product."""
+        """A power: an integer power of any sum, another power of a product."""
         if to.denominator == 1 and 0 <= to <= _WHOLE:
             return reduce(self.product, [a] * int(to), self.number(1))
         ((key, own),) = self.single(a).items()
@@ -291,7 +291,7 @@ class Expansion:
         return self.sum(found, [1] * len(found))
 
     def exponential(self, a: Read) -> Read:
-        """An exponential of what is small, a number, or a multiple of what the place is an exponential of."""
+        """The exponential of something small, of a number, or of a multiple of the place's exponent."""
         order, times, others = 0, Fraction(1), _NONE
         small = Series(self.known, ())
         for key, own in a.items():
@@ -314,7 +314,7 @@ class Expansion:
         return self.sum([a, self.number(value)], (1, 1))
 
     def function(self, name: str, a: Read) -> Read:
-        """A function of what is 0 there, or a number."""
+        """A function of an argument that is 0 or a number at the place."""
         if name == "arctan" and self.is_large(a):
             return self.far_angle(a)
         if set(a) - {_NONE} or (a and a[_NONE].order < 0):
@@ -324,14 +324,14 @@ class Expansion:
         return {_NONE: (FUNCTIONS[name] if a[_NONE].order else partial(beside, name))(a[_NONE])}
 
     def size(self, a: Read) -> Read:
-        """The absolute value of what is a number there, and not 0."""
+        """The absolute value of something that is a nonzero number at the place."""
         own = a.get(_NONE)
         if len(a) != 1 or own is None or own.order:
             raise NoSeriesError
         return a if own.terms[0] > 0 else self.sum([a], (-1,))
 
     def angle(self, a: Read, b: Read) -> Read:
-        """The direction of the point ``b``, ``a``, for a positive ``b``."""
+        """``arctan2(a, b)`` for a positive ``b``."""
         ((key, own),) = self.single(b).items()
         if any(t.denominator != 1 for _, t in key) or own.order % 2 or own.terms[0] <= 0:
             raise NoSeriesError
@@ -346,11 +346,11 @@ class Expansion:
         return self.product({_NONE: half_of_erf(a[_NONE])}, times) if a else {}
 
     def is_large(self, a: Read) -> bool:
-        """Whether ``a`` is a product that grows without bound there."""
+        """Whether ``a`` grows without bound at the place."""
         return len(a) == 1 and next(iter(a.values())).order < 0
 
     def far_angle(self, a: Read) -> Read:
-        """The angle whose tangent is large: a right angle less that of the reciprocal."""
+        """The arctangent of something large: a right angle minus that of the reciprocal."""
         ((key, own),) = a.items()
         if key or not (own.order % 2 == 0 or isinstance(self.place, Far)):
             raise NoSeriesError
@@ -360,7 +360,7 @@ class Expansion:
         return self.sum([self.number(pi() / 2 * (1 if own.terms[0] > 0 else -1)), rest], (1, -1))
 
     def far(self, a: Read) -> tuple[Series, Series]:
-        """``a``, which is large and positive, and 1 over it."""
+        """``a``, if it is large and positive, and its reciprocal; else raise."""
         own = a.get(_NONE)
         if len(a) != 1 or own is None or own.order >= 0 or own.terms[0] <= 0 or not isinstance(self.place, Far):
             raise NoSeriesError
@@ -368,20 +368,20 @@ class Expansion:
         return own, number(Fraction(1), len(own.terms)) / own
 
     def log_gamma(self, a: Read) -> Read:
-        """That of what is large, by Stirling's series."""
+        """``log(gamma(a))`` for large ``a``, by Stirling's series."""
         _, small = self.far(a)
         rest = in_powers(stirling(self.known // 2), small * small) * small
         first = self.product(self.sum([a, self.number(-_HALF)], (1, 1)), self.logarithm(a))
         return self.sum([first, a, {_NONE: rest}, self.number(exact("log", 2 * pi()) / 2)], (1, -1, 1, 1))
 
     def tail(self, a: Read) -> Read:
-        """The tail of the error function, scaled, of what is large."""
+        """``erfcx`` of something large."""
         _, small = self.far(a)
         rest = in_powers(tails(self.known // 2), small * small) * small
         return self.product({_NONE: rest}, self.number(exact("power", pi(), -_HALF)))
 
     def by_exponentials(self, a: Read, top: tuple[int, int], below: tuple[int, int] | None) -> Read:
-        """``p * e + q`` over the like, for ``e = exp(2 * a)``, or over ``2 * exp(a)``."""
+        """``(p * e + q) / (r * e + s)`` for ``e = exp(2 * a)``, or over ``2 * exp(a)`` if ``below`` is None."""
         twice = self.exponential(self.product(a, self.number(2)))
         first = self.sum([self.product(twice, self.number(top[0])), self.number(top[1])], (1, 1))
         if below is None:
@@ -395,7 +395,7 @@ class Expansion:
 
 @dataclass(frozen=True)
 class Part:
-    """One series of a sum, what it is multiplied by, and what the numbers of the text leave of its first coefficients."""
+    """One series of a sum, its factor, and what the rounded numbers of the text leave of its first coefficients."""
 
     others: _Powers
     series: Series | None
@@ -403,7 +403,7 @@ class Part:
 
 
 def _parts(terms: Sequence[Read], total: Read) -> list[Part] | None:
-    """The sum as its parts, where the beginnings of the terms cancel in one of them."""
+    """The sum as parts, if the leading terms cancel in one of them; else None."""
     found: list[Part] = []
     cancelled = False
     for key, own in total.items():
@@ -459,7 +459,7 @@ def _form(total: Node, dtype: np.dtype[Any], place: Place) -> Remainder | None:
 
 
 def of_part(part: Part, small: Node, near: Node, radius: float, bits: int) -> Node | None:
-    """One series times what it is multiplied by; None where it has too many terms."""
+    """One series times its factor; None if it has too many terms."""
     sums: list[Node | float] = []
     for order, c in part.left:
         sums.append(scaled(float(c), small, order) if order else float(c))

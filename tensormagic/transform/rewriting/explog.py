@@ -122,7 +122,7 @@ def _log_cosh(x: Node) -> Node:
 
 
 def _secant_squared(x: Node) -> Node:
-    """``1 - tanh(x)**2``, far out by one exponential."""
+    """``1 - tanh(x)**2``, for large arguments by one exponential."""
     rest = exp(-2 * absolute(x))
     return behind(less(1, absolute(x)), 4 * rest / square(1 + rest), 1, square(tanh(x)))
 
@@ -145,7 +145,7 @@ def logarithms_of_cosines(x: Node) -> Rewrites:
 
 
 def _log_beside_one(f: Node, near: Node, rest: Node) -> Node:
-    """The logarithm of ``f``, by 1 less ``f`` where that is small."""
+    """The logarithm of ``f``, by ``1 - f`` where that is small."""
     return where(near, log1p(-where(near, rest, 0)), log(where(near, 1, f)))
 
 
@@ -294,7 +294,7 @@ def quotients(x: Node, y: Node) -> Rewrites:
 
 
 def exponentials_of(node: Node) -> tuple[list[tuple[Node, float]], float] | None:
-    """The exponents of a sum of exponentials and by what they are multiplied, and a number; None where something is not positive."""
+    """The exponents of a sum of exponentials with their coefficients, and its number; None if a coefficient is not positive."""
     total = sum_of(node)
     if any(bare(n).op is not exp or t <= 0 for _, n, t in total.terms) or not total.terms or total.number < 0:
         return None
@@ -302,7 +302,7 @@ def exponentials_of(node: Node) -> tuple[list[tuple[Node, float]], float] | None
 
 
 def _total(exponents: list[tuple[Node, float]], number: float, less_: Node) -> Node:
-    """The sum with ``less_`` taken off all exponents."""
+    """The sum of exponentials with ``less_`` subtracted from all exponents."""
     ones = sum(times for x, times in exponents if bare(x) is bare(less_))
     exponents = [(x, times) for x, times in exponents if bare(x) is not bare(less_)]
     parts = [exp(x - less_) if times == 1 else times * exp(x - less_) for x, times in exponents]
@@ -312,7 +312,7 @@ def _total(exponents: list[tuple[Node, float]], number: float, less_: Node) -> N
 
 
 def _is_scaled(exponents: Sequence[Node]) -> bool:
-    """Whether the largest exponent has been taken off already: where it is finite, the sum neither runs over nor under."""
+    """Whether the largest exponent has been subtracted already, so that the sum neither overflows nor underflows."""
     sums = [sum_of(x) for x in exponents]
     for key, taken, times in sums[0].terms:
         largest = bare(taken)
@@ -336,7 +336,7 @@ def _largest_of(node: Node) -> list[Node]:
 
 
 def _ordinary(total: Node) -> Node:
-    """Where a sum has neither run over nor lost digits at the other end."""
+    """The condition that a sum has neither overflowed nor lost digits by underflow."""
     info = np.finfo(total.type.dtype.type)
     return logical_and(isfinite(total), less(float(info.tiny / info.eps), total))
 
@@ -364,7 +364,7 @@ def logarithms_of_exponentials(node: Node) -> Found | None:
 
 
 def _weighted(node: Node) -> list[tuple[Node, Node]] | None:
-    """Factors and exponents of a sum whose terms are products with one exponential; None for other sums."""
+    """Factors and exponents of a sum whose terms each have one exponential; None for other sums."""
     found: list[tuple[Node, Node]] = []
     total = sum_of(node)
     for _, term, times in total.terms:
@@ -377,7 +377,7 @@ def _weighted(node: Node) -> list[tuple[Node, Node]] | None:
 
 
 def split(term: Node, depth: int = 3) -> tuple[Node, Node] | None:
-    """A product as a factor and the exponent of its one exponential."""
+    """A product as a factor and the exponent of its only exponential; else None."""
     if term.op is exp:
         return constant(1.0), term.args[0]
     if not depth or term.op not in {multiply, divide}:

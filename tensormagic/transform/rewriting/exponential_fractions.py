@@ -62,7 +62,7 @@ _FUNCTIONS: dict[str, Callable[[int], _Fraction]] = {
 
 @dataclass
 class _Reading:
-    """Nodes as fractions in one exponential; ``unit`` is what is in the exponent, and ``times`` by what it is multiplied there."""
+    """Nodes as fractions in one exponential; ``unit`` is its exponent, and ``times`` the coefficients of the exponent."""
 
     unit: Node | None = None
     times: Fraction = Fraction(1)
@@ -112,7 +112,7 @@ _ARITHMETIC = frozenset(("add", "subtract", "negative", "multiply", "divide", "s
 
 
 def _is_arithmetic(node: Node, depth: int) -> bool:
-    """A first look, which most sums do not pass: whether there are but numbers and functions of one exponential."""
+    """A quick test: whether there are only numbers and functions of one exponential."""
     node = bare(node)
     name = node.op.name
     if name in _FUNCTIONS:
@@ -140,7 +140,7 @@ def _order(of: _Fraction) -> int:
 
 
 def _led(p: _Polynomial) -> bool:
-    """Whether the first term is at least twice all others, far out."""
+    """Whether the first term is at least twice the sum of all others for large arguments."""
     first = min(p)
     return float(abs(p[first])) >= 2 * sum(float(abs(c)) * _SMALL ** (k - first) for k, c in p.items() if k != first)
 
@@ -183,7 +183,7 @@ def fractions_in_one_exponential(node: Node) -> Found | None:
 
 
 def _size(left: Node, right: Node) -> Node | float:
-    """What a difference is small beside: half of the larger side, or of the one that is a number."""
+    """The bound for a difference to count as small: half of the larger side, or of the side that is a number."""
     numbers = [number for side in (left, right) if (number := number_of(bare(side)))]
     return float(abs(numbers[0])) * 0.5 if numbers else maximum(absolute(left), absolute(right)) * 0.5
 

@@ -28,7 +28,7 @@ def _decimal(value: Fraction) -> Decimal:
 
 
 def _rounded(value: Fraction) -> Fraction:
-    """A number of no more digits than are asked for."""
+    """A number rounded to the working precision."""
     return Fraction(_decimal(value))
 
 
@@ -56,7 +56,7 @@ _LEAST = Fraction(1, 10**52)
 
 
 def _arctangent(x: Fraction) -> Fraction:
-    """By halves of the angle, and Euler's series."""
+    """By halving the angle, and Euler's series."""
     if abs(x) > _HALF:
         return 2 * _arctangent(_rounded(x / (1 + _root(1 + x * x))))
     square = _rounded(x * x / (1 + x * x))
@@ -70,7 +70,7 @@ def _arctangent(x: Fraction) -> Fraction:
 
 
 def _sine(x: Fraction, first: int) -> Fraction:
-    """The sine by its series, or with 0 the cosine."""
+    """The sine by its series, or for ``first = 0`` the cosine."""
     if abs(x) > _MOST:
         raise NoSeriesError
     term = total = x if first else Fraction(1)
@@ -108,7 +108,7 @@ def pi() -> Fraction:
 
 
 def value_of(name: str, at: Fraction) -> Fraction:
-    """What a function is at a number; an error where it is none, or not known here."""
+    """The value of a function at a number; raises if it is undefined or unknown here."""
     if name not in _VALUES:
         raise NoSeriesError
     return _VALUES[name](at)
@@ -156,7 +156,7 @@ _SLOPES = {
 
 @lru_cache(maxsize=64)
 def beside(name: str, u: Series) -> Series:
-    """The series of a function of what is a number, and not 0, at 0."""
+    """The series of a function whose argument is a nonzero number at 0."""
     at, size = Fraction(u.at(0)), len(u.terms)
     if name in _SLOPES:
         sign, power = _SLOPES[name]
@@ -178,7 +178,7 @@ def beside(name: str, u: Series) -> Series:
 
 @lru_cache(maxsize=8)
 def stirling(terms: int) -> tuple[Fraction, ...]:
-    """What the odd powers of ``1 / x`` are multiplied by in ``log(gamma(x))``, far out."""
+    """The coefficients of the odd powers of ``1 / x`` in ``log(gamma(x))`` for large x."""
     bernoulli = [Fraction(1)]
     for n in range(1, 2 * terms + 1):
         bernoulli.append(-sum((comb(n + 1, k) * b for k, b in enumerate(bernoulli)), Fraction(0)) / (n + 1))
@@ -187,7 +187,7 @@ def stirling(terms: int) -> tuple[Fraction, ...]:
 
 @lru_cache(maxsize=8)
 def tails(terms: int) -> tuple[Fraction, ...]:
-    """What the even powers of ``1 / x`` are multiplied by in ``erfcx(x) * x * sqrt(pi)``, far out."""
+    """The coefficients of the even powers of ``1 / x`` in ``erfcx(x) * x * sqrt(pi)`` for large x."""
     found = [Fraction(1)]
     for n in range(1, terms):
         found.append(found[-1] * Fraction(1 - 2 * n, 2))

@@ -63,7 +63,7 @@ from tensormagic.transform.rewriting.terms import (
 
 @dataclass(frozen=True)
 class Image:
-    """A function of an argument: its node, the argument, and the argument as it is meant."""
+    """A function value: its node, its argument, and the argument as an exact sum."""
 
     node: Node
     name: str
@@ -74,7 +74,7 @@ class Image:
     """What the function has there beyond the number that the text has."""
 
     def at(self) -> Node | float:
-        """The argument as a node, which a function such as log1p has none of."""
+        """The argument as a node; that of a function such as log1p is built."""
         return self.meant.node() if self.argument is None else self.argument
 
 
@@ -84,7 +84,7 @@ _AT_ZERO = {"exp2": 1, "exponential": 1, "sigmoid": Fraction(1, 2)}
 
 
 def image(node: Node) -> Image | None:
-    """``node`` as a function of one argument, where its differences are known."""
+    """``node`` as a function of one argument for which differences have forms; else None."""
     inner = raised(node)
     name = inner.op.name
     if name == "log1p":
@@ -118,7 +118,7 @@ def _top(node: Node) -> object:
 
 
 def inverse(node: Node, of: Image) -> Image | None:
-    """A number as the function ``of`` at another number, both exact; and what stands beside its own root as the root of its square."""
+    """A number as the exact value of ``of`` at another number, or x beside its own root as the root of its square; else None."""
     value = number_of(bare(node))
     if value is None:
         return None
@@ -134,7 +134,7 @@ def inverse(node: Node, of: Image) -> Image | None:
 
 
 def _rounded(node: Node, value: Fraction, of: Image) -> Image | None:
-    """A number that is the value of ``of``, rounded, at the number in its argument: ``sqrt(2)`` beside ``sqrt(2 + x)``."""
+    """A number that is the rounded value of ``of`` at the constant of its argument: ``sqrt(2)`` beside ``sqrt(2 + x)``."""
     at, own = of.meant.number, node.type.dtype.type
     if not of.meant.terms or Fraction(float(own(float(at)))) != at:
         return None
@@ -150,7 +150,7 @@ def _rounded(node: Node, value: Fraction, of: Image) -> Image | None:
 
 
 def over_one(first: Image, second: Image) -> tuple[Image, Image]:
-    """``log(x / z)`` and ``log(y / z)`` as ``log(x)`` and ``log(y)``, which are as far apart."""
+    """``log(x / z)`` and ``log(y / z)`` as ``log(x)`` and ``log(y)``, which have the same difference."""
     quotients = [bare(i.argument) for i in (first, second) if i.argument is not None]
     if len(quotients) != 2 or any(q.op is not divide for q in quotients):
         return first, second
@@ -180,7 +180,7 @@ def _is_of_roots(node: Node) -> bool:
 
 
 def kind(node: Node) -> str:
-    """Of what kind the two sides of a difference have to be alike; empty for what has no form."""
+    """The kind that both sides of a difference must have in common; empty if it has no form."""
     name = "sqrt" if _is_of_roots(node) else node.op.name
     return _KINDS.get(name) or (name if name in FORMS else "")
 
@@ -196,7 +196,7 @@ _LARGE = 2.0**40
 
 
 def within(d: Node | float, bound: Node | float) -> Where:
-    """Whether a difference is less than ``bound``: known, where both are numbers."""
+    """Whether a difference is less than ``bound``; a bool if both are numbers."""
     if not isinstance(d, Node) and not isinstance(bound, Node):
         return abs(d) < bound
     return less(absolute(d) if isinstance(d, Node) else abs(d), bound)
@@ -219,7 +219,7 @@ def _of_sqrt(a: Image, b: Image, inner: Apart) -> _Form:
 
 
 def _fixed(d: Node | float) -> bool:
-    """Whether a difference is a number, and none that divides nothing by nothing."""
+    """Whether a difference is a nonzero number."""
     return not isinstance(d, Node) and bool(d)
 
 
@@ -253,7 +253,7 @@ def _of_exp(a: Image, b: Image, inner: Apart) -> _Form:
 
 
 def _of_expm1(a: Image, b: Image, inner: Apart) -> _Form:
-    """That of exponentials where both values are near -1, and elsewhere by the rise from one argument to the other."""
+    """The difference of exponentials where both values are near -1, elsewhere by ``expm1`` of the arguments' difference."""
     low = logical_and(less(a.node, -0.5), less(b.node, -0.5))
     value = where(low, exp(a.at()) - exp(b.at()), (1 + b.node) * expm1(inner.value))
     near = within(inner.value, 0.5)
@@ -261,7 +261,7 @@ def _of_expm1(a: Image, b: Image, inner: Apart) -> _Form:
 
 
 def _log_of(power_: Image, more: Node | float) -> Node:
-    """The logarithm of a base that is 1 and ``more``: of a quotient, ``more`` has digits only near 1."""
+    """The logarithm of the base ``1 + more``; for a quotient, ``more`` is accurate only near 1."""
     base = None if power_.argument is None else bare(power_.argument)
     return log1p(more) if base is None or base.op is not divide else log_of_quotient(*base.args)
 
@@ -279,7 +279,7 @@ def _of_power(a: Image, b: Image, inner: Apart) -> _Form:
 
 
 def _middle(b: Image, inner: Apart) -> tuple[Node, Where]:
-    """The place between the arguments, and where its rounding does no more harm than that of the text."""
+    """The midpoint of the arguments, and where rounding it does no more harm than the text."""
     place = b.at()
     near = within(inner.value * (1 + absolute(place)), 1)
     if inner.known:
@@ -288,12 +288,12 @@ def _middle(b: Image, inner: Apart) -> tuple[Node, Where]:
 
 
 def _alike(a: Image, b: Image) -> Node:
-    """Whether two values are within a factor of 2: else nothing cancels, and the text has fewer roundings."""
+    """Whether two values are within a factor of 2; otherwise nothing cancels, and the text has fewer roundings."""
     return less(absolute(b.node / a.node - 1.25), 0.75)
 
 
 def nearer(a: Node, b: Node) -> Node:
-    """Whether two values are within a fifth of each other, for forms of many roundings."""
+    """Whether two values are within a fifth of each other, for forms with many roundings."""
     return less(absolute(b / a - 1), 0.2)
 
 
@@ -321,7 +321,7 @@ def _of_softplus(a: Image, b: Image, inner: Apart) -> _Form:
 
 
 def _turned(a: Image, b: Image, inner: Apart) -> tuple[Node, Node, Where]:
-    """Cosine and sine of the place between two angles, by those of one of them: a rounded place is another angle where that is large."""
+    """Cosine and sine of the mean of two angles, from those of one of them: rounding a large mean would change the angle."""
     place = a.meant.minus(b.meant.times(-1)).times(Fraction(1, 2))
     if inner.known and len(place) == 1 and isinstance(middle := place.node(), Node):  # x between x + y and x - y
         return cos(middle), sin(middle), both(within(inner.value, 1), within(middle, _LARGE))
@@ -414,7 +414,7 @@ _WIDE = 2.0**-4
 
 
 def _of_erfc(sign: int) -> Callable[[Image, Image, Apart], _Form]:
-    """The integral of ``exp(-t * t)`` by its derivatives at the middle, which are Hermite's polynomials."""
+    """The integral of ``exp(-t * t)`` by its derivatives at the midpoint, which are Hermite polynomials."""
 
     def form(a: Image, b: Image, inner: Apart) -> _Form:
         half = inner.value * 0.5
@@ -437,7 +437,7 @@ def _of_erfc(sign: int) -> Callable[[Image, Image, Apart], _Form]:
 
 
 def _of_erf(a: Image, b: Image, inner: Apart) -> _Form:
-    """That integral near one place, and else, where both values are near 1 or -1, by what they are less than it."""
+    """That integral for near arguments; if both values are near 1 or -1, by their distances from it."""
     value, near = _of_erfc(1)(a, b, inner)
     x, y = a.argument, b.argument
     if x is None or y is None or not isinstance(near, Node):

@@ -147,7 +147,7 @@ _RIGHT = math.pi / 2
 
 
 def _root_of_half(f: Any, text: Any, x: Node, whole: Node, inside: Node) -> Node:
-    """Twice ``f`` of the root of half of ``x`` where that is ``inside``; what is not is left to the text."""
+    """Twice ``f`` of the root of half of ``x`` where ``inside``, elsewhere the text."""
     return where(inside, 2 * f(sqrt(where(inside, x, 1) * 0.5)), text(where(inside, 1, whole)))
 
 
@@ -163,7 +163,7 @@ def angles_near_one(x: Node) -> Rewrites:
 
 
 def _between(x: Node, y: Node) -> Node:
-    """Whether a difference of angles is small, and they are not so large that it is none."""
+    """Whether two angles are near each other and not so large that their difference is lost."""
     return logical_and(less(absolute(x - y), 0.5), less(absolute(x), _LARGE))
 
 
@@ -222,6 +222,6 @@ def _is_multiple(node: Node, of: Node, factor: Fraction) -> bool:
 
 
 def has_two_forms(node: Node) -> bool:
-    """Whether a node may be such a choice: a first look."""
+    """A quick test: whether a node may be such a choice."""
     form = bare(node.args[1]) if node.op is where else node
     return form is not node and form.op is multiply and bare(form.args[1]).op is sigmoid

@@ -14,9 +14,9 @@ from tensormagic.transform.rewriting.terms import Apart, number_of, sum_of
 
 
 def less_product(a: Node, b: Node) -> Apart | None:
-    """``1 - u * v`` where both are near 1, and ``x - (1 - u) * f(x)`` where ``u`` and ``x - f(x)`` are small.
+    """``1 - u * v`` with both near 1, and ``x - (1 - u) * f(x)`` with small ``u`` and ``x - f(x)``.
 
-    Other factors of ``f(x)`` are seldom near 1: ``w - rate * f(w)`` is a step of a descent.
+    Other factors of ``f(x)`` are rarely near 1: ``w - rate * f(w)`` is a step of gradient descent.
     """
     product, whole = bare(b), bare(a)
     if product.op is not multiply:
@@ -42,7 +42,7 @@ def less_product(a: Node, b: Node) -> Apart | None:
 
 
 def beside_one(a: Node, b: Node) -> Apart | None:
-    """``cosh(x) - cos(y)`` and the like, where both are near 1, by what they are more or less than that."""
+    """``cosh(x) - cos(y)`` and the like, with both near 1, by their differences from 1."""
     first, second = (known(n, constant(1.0)) if bare(n).op.name in _AT_ONE else None for n in (a, b))
     if first is None or second is None:
         return None
@@ -50,7 +50,7 @@ def beside_one(a: Node, b: Node) -> Apart | None:
 
 
 def beside_minus_one(a: Node, b: Node) -> Apart | None:
-    """``cosh(x) + cos(y)``, which is ``cosh(x) - (-cos(y))``, where one is near 1 and the other near -1."""
+    """``cosh(x) + cos(y)`` as ``cosh(x) - (-cos(y))``, with one near 1 and the other near -1."""
     inner = bare(b)
     if inner.op.name not in _AT_MINUS_ONE or bare(a).op.name not in _AT_ONE:
         return None
@@ -72,5 +72,5 @@ _AT_MINUS_ONE: dict[str, Callable[[Node], Node]] = {"cos": lambda x: 2 * square(
 
 
 def _is_less_than_one(node: Node) -> bool:
-    """Whether something is written as 1 less or more than another thing."""
+    """Whether ``node`` is written as a sum or difference with 1."""
     return node.op in {add, subtract} and 1 in {number_of(bare(n)) for n in node.args}

@@ -30,9 +30,10 @@ _ATOMS = 3
 
 @dataclass
 class Look:
-    """What is found in a sum: operands, exponents of functions, products that functions are of.
+    """What a sum contains: operands, exponents of functions, and products that are arguments of functions.
 
-    ``divided``: whether two operands are subtracted; ``stepped``: whether a function is of their sum or difference.
+    ``divided``: whether two operands are subtracted; ``stepped``: whether a function has their sum or difference as its
+    argument.
     """
 
     atoms: dict[Node, int]
@@ -54,13 +55,13 @@ class Look:
 
 
 def is_deep(total: Node) -> bool:
-    """Whether a sum goes deeper than it is looked through; where forms stand in it, of which the text is looked at, that is not known."""
+    """Whether a sum is too deep to be analysed; unknown (False) if it contains forms, whose text is analysed instead."""
     ops = within(total)
     return bool(ops & _TOO_DEEP) and not ops & _FORMS
 
 
 def look_at(total: Node, *, products: bool = False) -> Look | None:
-    """A first look, which most sums do not pass: functions of few operands, whole powers for ``products``."""
+    """A quick analysis, which most sums fail: functions of few operands, with ``products`` also integer powers."""
     leaves: dict[Node, Node] = {}
     functions: list[Node] = []
     times: dict[Node, int] = {}
@@ -100,12 +101,12 @@ def _is_sum(node: Node) -> bool:
 
 
 def _subtracts(node: Node, leaves: Mapping[Node, Node]) -> bool:
-    """Whether a node is the difference of the operands."""
+    """Whether a node is the difference of the two operands."""
     return node.op is subtract and {*map(bare, node.args)} == {*leaves}
 
 
 def read(node: Node) -> tuple[Node, Sequence[Node]]:
-    """A node as it was written, and what it is read by."""
+    """A node as it was written, and its operands to be read."""
     name = node.op.name
     if name != "where":
         return node, node.args if name in _READ else ()
@@ -124,7 +125,7 @@ _FUNCTIONS = _EXPONENTIALS | frozenset(
 
 
 def is_function(node: Node) -> bool:
-    """Whether there is more than arithmetic: whole powers are products."""
+    """Whether a node is more than arithmetic; integer powers are products."""
     if node.op.name != "power":
         return node.op.name in _FUNCTIONS
     times = number_of(bare(node.args[1]))
@@ -141,7 +142,7 @@ _TOO_DEEP, _FORMS = at_last(_READ), ops_within(("where",))
 
 
 def _products(function: Node, found: dict[Node, None]) -> None:
-    """The products and quotients of operands within the argument of a function."""
+    """Add the products and quotients of operands within a function's argument to ``found``."""
     pool = [function.args[0]]
     while pool:
         node = bare(pool.pop())
@@ -182,7 +183,7 @@ def places(look: Look) -> Iterator[Place]:
 
 
 def _of_exponentials(base: Node, look: Look) -> Iterator[Place]:
-    """Where the exponentials of an operand are small: their exponents are multiples of it."""
+    """The places where exponentials of an operand are small, if their exponents are multiples of it."""
     times: set[Fraction] = set()
     for exponent in look.exponents:
         total = sum_of(exponent)
@@ -199,7 +200,7 @@ def _logarithm(base: Node) -> Node:
 
 
 def of_product(product: Node) -> Iterator[Place]:
-    """Where a product is small, each factor by it and the other one."""
+    """The places where a product is small, read by each factor and the other one."""
     if product.op.name == "power":
         base, exponent = product.args
         less_ = sum_of(base).minus(_ONE)

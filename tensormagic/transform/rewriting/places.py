@@ -19,7 +19,7 @@ _ELSEWHERE = 1.37
 
 
 class Place:
-    """Where something is small: ``small()``, in place of which operands are read."""
+    """Where something is small: operands are read as series in ``small()``."""
 
     away = False
     """Whether it may be 0 where the text is something else."""
@@ -28,20 +28,20 @@ class Place:
 
     @property
     def opposite(self) -> bool:
-        """Whether it is the other side of the place before, where a sum may cancel as well."""
+        """Whether it is the mirror image of the place before, where a sum may cancel, too."""
         return False
 
     @property
     def numbers(self) -> Mapping[Node, float]:
-        """The operands near there, as numbers of the machine."""
+        """Machine numbers for the operands near the place."""
         return self.away_by(NEAR)
 
     def away_by(self, distance: float) -> Mapping[Node, float]:
-        """The operands where what is small is this."""
+        """Operands for which the small quantity has this value."""
         raise NotImplementedError
 
     def given(self, node: Node, known: int) -> dict[_Powers, Series] | None:
-        """An operand by what is small; None for what is read further."""
+        """An operand as a series in the small quantity; None if it must be read further."""
         raise NotImplementedError
 
     def small(self) -> Node:
@@ -57,17 +57,17 @@ class Place:
         return {frozenset(((log(self.small()), Fraction(1)),)): number(Fraction(1), known)}
 
     def exponent(self, key: _Powers, own: Series) -> int | None:
-        """Which power of it the exponential of a product is; None for no such product."""
+        """Which power of the small quantity the exponential of a product is; None for others."""
         del key, own
         return None
 
     def shifted(self, a: Mapping[_Powers, Series]) -> Node | None:
-        """The operand that ``a`` is but for what is small; None for another sum."""
+        """The operand that ``a`` differs from by something small; else None."""
         del a
         return None
 
     def beside(self, key: _Powers, own: Series) -> Node | None:
-        """The exponential of a product that is not small, as a factor; None for what has none."""
+        """The exponential of a product that is not small, as a factor; else None."""
         del key, own
         return None
 
@@ -121,7 +121,7 @@ class Far(Place):
 
 @dataclass(frozen=True)
 class Over(Place):
-    """An operand small beside another one, or near it."""
+    """An operand small compared with another one, or near it."""
 
     base: Node
     over: Node
@@ -144,7 +144,7 @@ class Over(Place):
 
 @dataclass(frozen=True)
 class Near(Place):
-    """An operand near another one, by their difference, which stands in the sum: exponentials, sines and cosines are read by it."""
+    """An operand near another one; exponentials, sines and cosines are read by their difference, which occurs in the sum."""
 
     base: Node
     over: Node
@@ -174,7 +174,7 @@ class Near(Place):
 
 @dataclass(frozen=True)
 class Step(Near):
-    """A small operand, which another one is taken a step further by: sines, hyperbolic sines and exponentials of sums are read by it."""
+    """A small operand added to another one; sines, hyperbolic sines and exponentials of their sum are read by it."""
 
     def away_by(self, distance: float) -> Mapping[Node, float]:
         return {self.over: _ELSEWHERE, self.base: distance}
@@ -187,7 +187,7 @@ class Step(Near):
 
 
 def _is_difference(node: Node, other: Node) -> int:
-    """Whether one node is another one, 1, or a difference with the sides exchanged, -1; else 0."""
+    """1 if one node is the other, -1 if it is its difference with the sides exchanged, else 0."""
     if node is other:
         return 1
     if node.op is not subtract or other.op is not subtract:
@@ -197,7 +197,7 @@ def _is_difference(node: Node, other: Node) -> int:
 
 
 def _multiple_of(node: Node, other: Node) -> Fraction | None:
-    """What multiple of another node a product with a number is; None for others."""
+    """The constant factor if ``node`` is a multiple of ``other``; else None."""
     if node.op is not multiply or other not in map(bare, node.args):
         return None
     return next((value for a in node.args if bare(a) is not other and (value := number_of(bare(a)))), None)
@@ -205,7 +205,7 @@ def _multiple_of(node: Node, other: Node) -> Fraction | None:
 
 @dataclass(frozen=True)
 class Product(Place):
-    """A small product, or quotient, of two operands: ``base`` is read by it and the other one, ``over``."""
+    """A small product, or quotient, of two operands: ``base`` is read as the product over ``over``."""
 
     product: Node
     base: Node
@@ -265,7 +265,7 @@ class Product(Place):
 
 @dataclass(frozen=True)
 class Exponential(Place):
-    """A large operand, positive or negative, of which exponentials are taken: they are small, and it is not."""
+    """A large operand, positive or negative, whose exponentials are small."""
 
     base: Node
     sign: int
@@ -298,7 +298,7 @@ class Exponential(Place):
 
 
 def _with_logarithm(base: Node, value: float) -> dict[Node, float]:
-    """Numbers of the machine with which ``base`` has this logarithm."""
+    """Machine numbers for which ``base`` has the logarithm ``value``."""
     inner = bare(base)
     total = sum_of(inner)
     if len(total.terms) == 1 and isinstance(total.terms[0][0], Node):

@@ -22,7 +22,7 @@ class TooLarge(Exception):  # noqa: N818 (no error: there is no form)
 
 
 def plus(p: Polynomial, q: Polynomial, times: int = 1) -> Polynomial:
-    """The sum of two polynomials, the second one times a number."""
+    """``p + times * q``."""
     found = dict(p)
     for powers, c in q.items():
         found[powers] = found.get(powers, 0) + times * c
@@ -60,7 +60,7 @@ def to_power(node: Node, power: int) -> Node:
 
 
 def as_node(p: Polynomial, atoms: list[Node]) -> Node | float:
-    """A polynomial as nodes, its most frequent atom taken out first."""
+    """A polynomial as nodes, with its most frequent atom factored out first."""
     if len(p) == 1:
         ((powers, c),) = p.items()
         return monomial(powers, c, atoms)
@@ -105,12 +105,12 @@ def monomial(powers: Powers, c: Coefficient, atoms: list[Node]) -> Node | float:
 
 
 def by_turns(factors: Counter[Node]) -> list[Node]:
-    """The factors of a product, equal ones apart from each other: a square may run under or over where ``x * y`` does not."""
+    """The factors of a product with equal ones apart: a square may overflow or underflow where ``x * y`` does not."""
     return [n for k in range(max(factors.values(), default=0)) for n, times in factors.items() if times > k]
 
 
 def magnitudes(p: Polynomial, atoms: list[Node]) -> tuple[Polynomial, list[Node]]:
-    """A polynomial and its atoms without signs: what the monomials are together."""
+    """A polynomial with absolute coefficients and atoms, which bounds the sum of its monomials' sizes."""
     return {powers: abs(c) for powers, c in p.items()}, [absolute(a) for a in atoms]
 
 
@@ -120,12 +120,12 @@ def is_linear(p: Polynomial) -> bool:
 
 
 def is_exact(p: Polynomial) -> bool:
-    """Whether a sum of two terms, as the difference of what is near each other, has no rounding."""
+    """Whether a sum of two terms has no rounding if it is a difference of numbers near each other."""
     return len(p) == 2 and is_linear(p) and all(abs(c) == 1 for powers, c in p.items() if any(powers))
 
 
 def with_squares(p: Polynomial, k: int, of: Polynomial) -> Polynomial:
-    """A polynomial with another one in the place of the squares of one of its atoms."""
+    """A polynomial with the squares of one atom replaced by another polynomial."""
     found: Polynomial = {}
     for q, c in p.items():
         one: Polynomial = {lowered(q, k, q[k]): c}
@@ -136,5 +136,5 @@ def with_squares(p: Polynomial, k: int, of: Polynomial) -> Polynomial:
 
 
 def loses_terms(top: Polynomial, sides: list[Polynomial]) -> bool:
-    """Whether at least half of a term that both sides have is gone from their difference."""
+    """Whether at least half of a term common to both sides cancels in their difference."""
     return any(abs(top.get(m, 0)) * 2 <= abs(c) for m, c in sides[0].items() if m in sides[1])

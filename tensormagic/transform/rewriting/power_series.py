@@ -16,14 +16,14 @@ class NoSeriesError(Exception):
 
 @dataclass(frozen=True)
 class Series:
-    """``x ** order`` times a sum of powers, as far as its terms are known.
+    """``x ** order`` times a truncated power series.
 
     Parameters
     ----------
     order
         The power of the first term.
     terms
-        The coefficients from there on; the first is not 0, but where all are.
+        The coefficients from there on; the first is nonzero unless all are zero.
     """
 
     order: int
@@ -31,7 +31,7 @@ class Series:
 
     @property
     def end(self) -> int:
-        """The first power of which nothing is known."""
+        """The first power whose coefficient is unknown."""
         return self.order + len(self.terms)
 
     def __add__(self, other: Series) -> Series:
@@ -67,7 +67,7 @@ class Series:
         return self.terms[power - self.order] if self.order <= power < self.end else 0
 
     def below(self) -> list[Fraction | int]:
-        """The coefficients from the power 0 on; an error for what is infinite at 0."""
+        """The coefficients from the power 0 on; raises if the series is infinite at 0."""
         if self.order < 0:
             raise NoSeriesError
         return [0] * self.order + list(self.terms)
@@ -80,7 +80,7 @@ def series(terms: _Terms, order: int = 0) -> Series:
 
 
 def power_of_x(k: int, known: int) -> Series:
-    """``x ** k``, of which ``known`` terms are said."""
+    """``x ** k`` with ``known`` terms."""
     return Series(k, (1, *(0,) * (known - 1)))
 
 
@@ -141,7 +141,7 @@ def sine_and_cosine(u: Series, sign: int = -1) -> tuple[Series, Series]:
 
 
 def raised(w: Series, power: Fraction) -> Series:
-    """``w ** power``: whole powers of any series, others of what is 1 at 0."""
+    """``w ** power``: small integer powers of any series, others of a series that is 1 at 0."""
     if power.denominator == 1 and 0 <= power <= 4:
         found = number(Fraction(1), len(w.terms))
         for _ in range(int(power)):

@@ -150,7 +150,7 @@ def _steep(factor: Node, exponent: Node, *, plus: bool) -> Node:
 
 
 def _with_one(base: Node) -> tuple[Node | None, bool]:
-    """``x`` of ``1 + exp(x)``, or of ``exp(x) - 1``, and whether it is the former."""
+    """``x`` and True for ``1 + exp(x)``, ``x`` and False for ``exp(x) - 1``."""
     if base.op is expm1:
         return base.args[0], False
     total = sum_of(base)
@@ -165,7 +165,7 @@ def _with_one(base: Node) -> tuple[Node | None, bool]:
 
 @dataclass
 class _Factors:
-    """What a product and a quotient consist of, by the logarithms of the factors."""
+    """The factors of products and quotients, by their logarithms."""
 
     number: float = 0.0
     large: list[Node] = field(default_factory=list[Node])
@@ -177,7 +177,7 @@ class _Factors:
     others: list[tuple[Node, int]] = field(default_factory=list[tuple[Node, int]])
 
     def take(self, node: Node, sign: int, depth: int = 5) -> bool:
-        """Add a factor; False where nothing is known of its logarithm."""
+        """Add a factor; False if its logarithm is not known."""
         inner = raised(node)
         name = inner.op
         value = number_of(inner)
@@ -203,14 +203,14 @@ class _Factors:
         return True
 
     def logarithm(self) -> Node:
-        """The logarithm of the product, or, where factors have both signs, of its size."""
+        """The logarithm of the product, or of its absolute value if factors have both signs."""
         size = absolute if self.signed else lambda n: n
         terms = [*self.known, *((log(size(n)), sign) for n, sign in self.others)]
         value = reduce(add, (n if sign > 0 else -n for n, sign in terms))
         return value + self.number if self.number else value
 
     def kept(self, product: Node) -> Node:
-        """Where the product is a number, or has no logarithm."""
+        """The condition that the product is in range, or has no logarithm."""
         found = reduce(logical_and, map(_normal, dict.fromkeys((product, *self.large))))
         found = reduce(logical_and, map(isfinite, dict.fromkeys(self.signed)), found)
         if self.signed:  # the sign of what ran over or under is that of the product
@@ -231,7 +231,7 @@ _SIGNED = frozenset((sinh, expm1))
 
 
 def _factors(product: Node) -> _Factors | None:
-    """The factors of a product with exponentials; None where it has none, or is nothing but two of them."""
+    """The factors of a product with exponentials; None if it has none, or is just two of them."""
     found = _Factors()
     if product.op not in {multiply, divide} or all(bare(a).op is exp for a in product.args):
         return None
@@ -241,13 +241,13 @@ def _factors(product: Node) -> _Factors | None:
 
 
 def _guarded(node: Node) -> Node:
-    """What stands behind 1 in ``where(near, 1, x)``, else ``node``."""
+    """``x`` of ``where(near, 1, x)``, else ``node``."""
     inner = bare(node)
     return bare(inner.args[2]) if inner.op is where and number_of(bare(inner.args[1])) == 1 else inner
 
 
 def _normal(node: Node) -> Node:
-    """Whether a number has run neither over nor under."""
+    """The condition that a number has neither overflowed nor underflowed."""
     return logical_and(less(float(np.finfo(node.type.dtype).tiny), node), isfinite(node))
 
 

@@ -24,12 +24,12 @@ _INNER = ARITHMETIC | {"where"}
 
 
 def worth_it(a: Node, b: Node) -> bool:
-    """A first look: a sum is multiplied or something is divided, and both sides have something in common; or one thing occurs often."""
+    """A quick test: a sum is multiplied or divided and both sides have something in common, or one operand occurs often."""
     return _is_small(a, b) and (_expands_alike(a, b) or _repeats(a, b))
 
 
 def _is_small(a: Node, b: Node) -> bool:
-    """Whether all is read: no more nodes and operands than are looked at; and whether there is a product or quotient near the top."""
+    """Whether the sides are small enough to be read, with a product or quotient near the top."""
     seen: set[Node] = set()
     products, operands = False, 0
     level: list[Node] = [a, b]
@@ -61,7 +61,7 @@ _PRODUCTS = frozenset(("multiply", "square", "divide", "reciprocal", "power"))
 
 
 def _parts(node: Node, name: str) -> Sequence[Node] | None:
-    """What arithmetic is of: the terms, factors and bases; None for what is none."""
+    """The terms, factors or base of an arithmetic node; None for others."""
     if name == "where":
         return written(node)
     if name == "power":
@@ -78,7 +78,7 @@ _POWER = 4
 
 
 def _repeats(a: Node, b: Node) -> bool:
-    """Whether one operand occurs three times in sums of products, two of them in one product."""
+    """Whether one operand occurs three times in sums of products, twice in one product."""
     count: dict[Node, int] = {}
     products, looked, most = False, 0, 0
     level = [(a, 1), (b, 1)]
@@ -130,7 +130,7 @@ def _expands_alike(a: Node, b: Node) -> bool:
 
 
 def _expands(node: Node, depth: int) -> bool:
-    """Whether there is more in ``node`` than sums of products."""
+    """Whether ``node`` contains more than sums of products."""
     name = node.op.name
     if name in _DIVIDES:
         return True
@@ -145,7 +145,7 @@ def _expands(node: Node, depth: int) -> bool:
 
 
 def _ends(node: Node) -> set[Node]:
-    """What is below sums and products, as far down as is read."""
+    """The nodes below sums and products, down to the depth that is read."""
     found: set[Node] = set()
     level = [node]
     for _ in range(DEEP):

@@ -68,7 +68,7 @@ class Quotient:
 
 @dataclass
 class Reading:
-    """What nodes are as quotients of polynomials over one list of atoms, and the nodes that were looked through."""
+    """Nodes as quotients of polynomials over one list of atoms, and the nodes that were looked through."""
 
     atoms: list[Node] = field(default_factory=list[Node])
     through: dict[Node, None] = field(default_factory=dict[Node, None])
@@ -128,7 +128,7 @@ class Reading:
         return found if power > 0 else self._over(one, base, node, -power)
 
     def _over(self, top: Quotient, below: Quotient, node: Node, power: int = 1) -> Quotient:
-        """``top`` by ``below``, which is ``node``: by numbers and atoms at once, by sums as they stand."""
+        """``top / below``, where ``below`` is ``node``: numbers and atoms divide directly, sums as they stand."""
         inner = bare(node)
         if inner.op.name in {"multiply", "square"} and inner not in self._factors and not below.below:
             args = inner.args if inner.op.name == "multiply" else inner.args * 2
@@ -170,7 +170,7 @@ def product(a: Quotient, b: Quotient) -> Quotient:
 def _without_common(
     p: Polynomial, below: Counter[Node], atoms: list[Node]
 ) -> tuple[Polynomial, list[Node], Counter[Node]]:
-    """A numerator without the atoms that all of it has, these atoms, and the denominator without those of them that it has."""
+    """A numerator without its common atoms, these atoms, and the denominator with them cancelled."""
     common = [min(powers[k] for powers in p) for k in range(ATOMS)]
     core = {tuple(n - m for n, m in zip(powers, common, strict=True)): c for powers, c in p.items()}
     own = Counter({atom: power for atom, power in zip(atoms, common, strict=False) if power})
@@ -178,9 +178,9 @@ def _without_common(
 
 
 def _by_factors(p: Polynomial, atoms: list[Node], *, roots: bool) -> tuple[Node | float, Node | float] | None:
-    """A polynomial by factors that are 0 where it is, and its size by the magnitudes of what is no such factor.
+    """A polynomial as a product of factors, and a bound of its size from the magnitudes of the other parts; else None.
 
-    ``roots``: whether it was one of roots, so that a sum without products is better than they are.
+    ``roots``: it comes from roots, so that a plain sum is better than factors.
     """
     if roots and is_linear(p):
         total_ = as_node(p, atoms)
@@ -215,9 +215,9 @@ def _by_factors(p: Polynomial, atoms: list[Node], *, roots: bool) -> tuple[Node 
 
 
 def _without_roots(p: Polynomial, atoms: list[Node]) -> tuple[Polynomial, list[Node], tuple[Node, ...]]:
-    """A polynomial in which even powers of a root are powers of what it is the root of, and the roots of which it had any.
+    """A polynomial with even powers of roots replaced by powers of their radicands, and the roots it had.
 
-    Its value shows nothing of their roundings: who reads one of them beside it would no longer read the same number as it does.
+    Its value does not show their rounding: another reader of one of them would no longer read the same number.
     """
     whole = p, atoms, ()
     atoms, had = list(atoms), ()
@@ -238,7 +238,7 @@ def _without_roots(p: Polynomial, atoms: list[Node]) -> tuple[Polynomial, list[N
 def _by_what_roots_are_of(
     reading: Reading, top: Polynomial, sides: list[Polynomial]
 ) -> tuple[Polynomial, list[Polynomial]]:
-    """A difference and its sides without even powers of roots of sums and products, where terms cancel for it: ``1 / s - s``."""
+    """A difference and its sides without even powers of roots, if terms then cancel: ``1 / s - s``."""
     for k, atom in enumerate(reading.atoms):
         inner = bare(atom.args[0]) if atom.op.name == "sqrt" else atom
         even = any(q[k] for q in top) and not any(q[k] % 2 for p in (top, *sides) for q in p)
@@ -258,7 +258,7 @@ def _by_what_roots_are_of(
 
 
 def _are_given(p: Polynomial, atoms: list[Node]) -> bool:
-    """Whether a sum is of numbers that were given: of what was computed, roundings are as large as those that are saved."""
+    """Whether a sum is of given numbers: computed ones have rounding errors as large as those that are saved."""
     return all(is_given(atoms[k]) for powers in p for k, power in enumerate(powers) if power)
 
 
@@ -279,7 +279,7 @@ def _plain(a: Node, b: Node, core: Polynomial, below: Counter[Node]) -> bool:
 
 
 def over_one(reading: Reading, a: Node, b: Node) -> tuple[Quotient, list[Polynomial]] | None:
-    """``a - b`` and both sides over one denominator; None where there is none, or the code works with roundings."""
+    """``a - b`` and both sides over one denominator; None if that fails, or the code computes rounding errors."""
     try:
         first, second = reading.of(a), reading.of(b)
         whole = reading.sum(first, second, -1)
@@ -292,7 +292,7 @@ def over_one(reading: Reading, a: Node, b: Node) -> tuple[Quotient, list[Polynom
 
 
 def form_of(whole: Quotient, atoms: list[Node]) -> tuple[Node | float, Node | float]:
-    """A quotient as nodes, with what bounds it."""
+    """A quotient as nodes, with a bound of its size."""
     core, factors, below = _without_common(whole.top, whole.below, atoms)
     tops = _by_factors(core, atoms, roots=False) or _as_sum(core, atoms)
     value, bound = (_quotient(top, factors, below) for top in tops)
@@ -300,9 +300,9 @@ def form_of(whole: Quotient, atoms: list[Node]) -> tuple[Node | float, Node | fl
 
 
 def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *, within: bool = False) -> Apart | None:
-    """``a - b`` over one denominator, where terms cancel in its numerator, or where that is a difference that is ``known``.
+    """``a - b`` over one denominator, if terms cancel in the numerator, or it is a difference that is ``known``; else None.
 
-    ``within`` a function: what is left as a product is used everywhere.
+    ``within`` a function, a remaining product is used everywhere.
     """
     first, second = in_range(a), in_range(b)
     reading = Reading()
@@ -340,13 +340,13 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *
 def _split(
     a: Node, b: Node, core: Polynomial, below: Counter[Node], atoms: list[Node], *, squared: bool
 ) -> tuple[Node | float, Node | float] | None:
-    """A numerator as a product of factors, with what bounds it; None where it stays the sum that the text has."""
+    """A numerator as a product of factors, with its bound; None if it stays the sum of the text."""
     stays = _plain(a, b, core, below) and not (squared and is_linear(core))
     return None if stays else _by_factors(core, atoms, roots=squared)
 
 
 def _as_sum(core: Polynomial, atoms: list[Node]) -> tuple[Node | float, Node | float]:
-    """A numerator as a sum of its terms, with what bounds it: their magnitudes, where they may cancel again."""
+    """A numerator as a sum of its terms, with its bound: the sum of their magnitudes if they may cancel again."""
     sizes = {Fraction(abs(c)) for c in core.values()}
     if len(core) == 2 and len(sizes) == 1 and sizes != {1} and is_linear(core):  # exact, where both are near each other
         value = as_node({powers: 1 if c > 0 else -1 for powers, c in core.items()}, atoms) * float(sizes.pop())
@@ -356,7 +356,7 @@ def _as_sum(core: Polynomial, atoms: list[Node]) -> tuple[Node | float, Node | f
 
 
 def _near(bound: Node | float, a: Node, below: Counter[Node], inner: Apart | None) -> Node:
-    """Where a form of ``a - b`` is the better one: it is small beside ``a``, and what it was made of holds there."""
+    """Where a form of ``a - b`` is better: it is small compared with ``a``, and its parts hold there."""
     size = absolute(bound) if isinstance(bound, Node) else abs(bound)
     near = less(size, absolute(a) * 0.5)
     if below and isinstance(size, Node):  # where a denominator has run over, nothing is left
@@ -365,13 +365,13 @@ def _near(bound: Node | float, a: Node, below: Counter[Node], inner: Apart | Non
 
 
 def _is_number(core: Polynomial, atoms: list[Node]) -> Node:
-    """Where a difference of two numbers that were given is one: over one denominator it is then as near as the text, or nearer."""
+    """Where a difference of two given numbers is finite: the form is then at least as accurate as the text."""
     difference = as_node(core, atoms)
     return isfinite(difference) if isinstance(difference, Node) else constant(True)
 
 
 def _quotient(top: Node | float, factors: list[Node], below: Counter[Node]) -> Node | float:
-    """Products and quotients by turns, so that as little as may be runs over."""
+    """Multiply and divide alternately, to avoid overflow."""
     value = top
     divisors, factors = by_turns(below), list(factors)
     if factors and not isinstance(value, Node):
@@ -386,7 +386,7 @@ def _quotient(top: Node | float, factors: list[Node], below: Counter[Node]) -> N
 
 
 def _of_functions(core: Polynomial, atoms: list[Node], known: Callable[[Node, Node], Apart | None]) -> Apart | None:
-    """A numerator of two terms as a difference that is known."""
+    """A numerator of two terms as a known difference; else None."""
     if len(core) != 2:
         return None
     (p, c), (q, d) = core.items()
@@ -405,7 +405,7 @@ def _of_functions(core: Polynomial, atoms: list[Node], known: Callable[[Node, No
 def _dear(
     value: Node | float, near: Node, sides: tuple[Node, Node], parts: tuple[Node, ...], atoms: list[Node]
 ) -> bool:
-    """Whether the form takes too much beside the text."""
+    """Whether the form costs too much compared with the text."""
     stays = {*parts, *map(bare, sides), *atoms, *sides}
     roots = [near, *([value] if isinstance(value, Node) else [])]
     own = [n for n in topological(roots, lambda n: n not in stays) if n not in stays]

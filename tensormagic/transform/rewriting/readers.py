@@ -21,7 +21,7 @@ _NUMBER: frozenset[Any] = frozenset()
 
 
 def _of_sum(of: Expansion, name: str, a: Read) -> Read | None:
-    """``sin(b + t)`` by the sine and cosine of ``b``, where ``t`` is small; None where ``a`` is no such sum."""
+    """``sin(b + t)`` by the sine and cosine of ``b`` for small ``t``; None if ``a`` is no such sum."""
     base = of.place.shifted(a) if len(a) > 1 and name in _OTHER else None
     if base is None:
         return None
@@ -44,7 +44,7 @@ def _hyperbolic(name: str, top: tuple[int, int], below: tuple[int, int] | None) 
 
 
 def _power(of: Expansion, a: Read, b: Read) -> Read:
-    """A power: of a number as it is, another one by the logarithm."""
+    """A power: with a constant exponent directly, otherwise by the logarithm."""
     if set(b) == {frozenset()} and of.constant(b):
         return of.raised(a, Fraction(b[frozenset()].terms[0]))
     return of.exponential(of.product(b, of.logarithm(a)))

@@ -130,9 +130,9 @@ def remainders(node: Node) -> Found | None:
 
 
 def _own(node: Node, found: Remainder) -> tuple[Node, ...]:
-    """The parts whose rounding a sum shows: where nothing cancels, all terms show one rounding of a function that several read.
+    """The parts whose rounding the sum shows: without cancellation, all terms show one rounding of a shared function.
 
-    Nor does it show that of what is read by such alone.
+    Nodes that only such parts read are left out, too.
     """
     every = {node, *found.parts, *found.within}
     readers: dict[Node, set[Node]] = {}
@@ -151,7 +151,7 @@ _ARITHMETIC = frozenset(("multiply", "divide", "negative", "add", "subtract"))
 
 
 def _within(node: Node) -> Sequence[Node]:
-    """The terms and factors of a sum, product or quotient, or of what a difference was written as."""
+    """The operands of a sum, product or quotient, or the sides of a written difference."""
     if node.op.name in _ARITHMETIC:
         return node.args
     return (written(node) or ()) if node.op.name == "where" else ()
@@ -174,7 +174,7 @@ def quotients_of_remainders(node: Node) -> Found | None:
 
 
 def _is_mean(x: Node, y: Node) -> bool:
-    """Whether a quotient is a sum of elements over how many there are: the sum is rounded by more than the quotient."""
+    """Whether a quotient is a sum divided by the number of its elements: the sum's rounding error is larger."""
     size = bare(y)
     size = bare(size.args[0]) if size.op is ASTYPE else size
     return bare(x).op is SUM and size.op is SIZE
@@ -220,7 +220,7 @@ def logarithms_of_quotients(node: Node) -> Found | None:
 
 
 def _to_base(function: Any, natural: Node) -> Node:
-    """A logarithm to the base that ``function`` has."""
+    """A natural logarithm converted to the base of ``function``."""
     return natural if function is log else natural * UNITS[function]
 
 
@@ -281,18 +281,18 @@ def powers_near_one(node: Node) -> Found | None:
 
 
 def _log_of_most(dtype: np.dtype[np.floating]) -> float:
-    """From where on exponentials run over: there the text may be a number still."""
+    """The exponent above which exponentials overflow, where the text may still be finite."""
     return math.log(float(np.finfo(dtype).max))
 
 
 def _ends_of_exponentials(dtype: np.dtype[np.floating]) -> tuple[float, float]:
-    """Between which exponents an exponential has neither run over nor, at the other end, lost digits."""
+    """The range of exponents in which exponentials neither overflow nor lose digits."""
     info = np.finfo(dtype)
     return math.log(float(info.tiny / info.eps)), _log_of_most(dtype)
 
 
 def _quotient(node: Node) -> tuple[Node, Node] | None:
-    """``x`` and ``y`` of the logarithm of ``x / y``, in whatever form."""
+    """``x`` and ``y`` if ``node`` is a form of ``log(x / y)``; else None."""
     sides = written(node)
     if sides is not None and all(bare(s).op is log for s in sides):
         return bare(sides[0]).args[0], bare(sides[1]).args[0]
@@ -307,7 +307,7 @@ def _quotient(node: Node) -> tuple[Node, Node] | None:
 
 
 def _times_own_logarithm(product: Node) -> tuple[Node, Node, Node] | None:
-    """``x``, ``y`` and the logarithm of ``x * log(x / y)``."""
+    """``x``, ``y`` and the logarithm if ``product`` is ``x * log(x / y)``; else None."""
     if product.op.name == "multiply":
         for x, logarithm in (product.args, product.args[::-1]):
             pair = _quotient(logarithm)
@@ -317,7 +317,7 @@ def _times_own_logarithm(product: Node) -> tuple[Node, Node, Node] | None:
 
 
 def _times_logarithm(node: Node, depth: int) -> bool:
-    """Whether a product with a logarithm, in whatever form, is among the terms."""
+    """Whether one of the terms is a product with a logarithm, in any form."""
     level = [node]
     for _ in range(depth + 1):
         below: list[Node] = []
@@ -338,7 +338,7 @@ _TERMS = frozenset(("add", "subtract", "where"))
 
 
 def _exponents_apart(difference: Node) -> tuple[Node, Node] | None:
-    """``x`` and ``y`` of ``exp(x) - exp(y)``, in its accurate form."""
+    """``x`` and ``y`` if ``difference`` is the accurate form of ``exp(x) - exp(y)``; else None."""
     sides = written(difference)
     if sides is None or any(bare(s).op is not exp for s in sides):
         return None
@@ -372,7 +372,7 @@ def logarithms_of_differences(node: Node) -> Found | None:
 
 
 def _with_root(node: Node) -> tuple[Node, Node] | None:
-    """A root and what is added to it: as it stands, where nothing can cancel, or as the difference that has become a form."""
+    """A root and the term added to it, if nothing cancels or the sum has become the form of a difference; else None."""
     whole = bare(node)
     if adds(whole):
         root, other = sorted(map(bare, whole.args), key=lambda a: a.op is not sqrt)
@@ -384,7 +384,7 @@ def _with_root(node: Node) -> tuple[Node, Node] | None:
 
 
 def _root_sum(node: Node, number: int) -> Found | None:
-    """The ``x`` of ``log(x + sqrt(x**2 + number))``, and what is absorbed there."""
+    """``x`` of ``log(x + sqrt(x**2 + number))``, and what is absorbed; else None."""
     sides = _with_root(node.args[0])
     if sides is None or node.type.dtype.kind != "f":
         return None
@@ -419,7 +419,7 @@ def inverse_cosines(node: Node) -> Found | None:
 
 
 def _mean(node: Node) -> tuple[Node, tuple[int, ...], Node] | None:
-    """What is summed, along which axes, and by what the sum is divided."""
+    """The summed node, its axes and the divisor of a quotient of a sum; else None."""
     inner = bare(node)
     if inner.op is not divide:
         return None

@@ -15,16 +15,16 @@ MOST_STEPS = 120
 
 
 def replayed(graph: Graph, fired: Sequence[Firing], last: Graph) -> Iterator[tuple[tuple[Firing, ...], Graph]]:
-    """Each step of a rewriting: the rules that fired since the step before, and the graph after them.
+    """The steps of a rewriting: for each, the rules that fired and the graph after them.
 
     Parameters
     ----------
     graph
-        What was rewritten.
+        The graph before rewriting.
     fired
-        What the rewriting logged. Housekeeping belongs to the step before it.
+        The log of the rewriting. Housekeeping belongs to the step before it.
     last
-        What came out. Where the log does not lead there, because it was tidied in the end, this is a step by itself.
+        The graph after rewriting. If the log does not lead there because of final tidying, that is a step of its own.
     """
     notable = [k for k, firing in enumerate(fired) if not firing.rule.quiet]
     room = max(1, min(MOST_STEPS, MOST_NODES // max(len(graph.nodes), 1)))

@@ -37,7 +37,7 @@ _NEAR = 0.5
 
 @dataclass(frozen=True)
 class _Rises:
-    """A sum with exponentials, and powers: what it is where they are 1, or their bases, and their weights, numbers and exponents."""
+    """A sum with exponentials and powers: its value where these are 1 (or their bases), and weights, numbers and exponents."""
 
     rest: Sum
     weighted: Sequence[tuple[Node, Fraction, Node]]
@@ -58,7 +58,7 @@ def _rise(weight: Node, times: Fraction, exponent: Node) -> Node:
 
 
 def _by_rises(node: Node) -> _Rises | None:
-    """A sum with exponentials, and powers, by their rises; None for a sum without, or of exponentials alone."""
+    """A sum with exponentials and powers, in terms of ``expm1``; None for a sum without, or of exponentials alone."""
     total = sum_of(node, text=True)
     rest, weighted = Sum((), total.number), list[tuple[Node, Fraction, Node]]()
     powers = 0
@@ -79,7 +79,7 @@ def _by_rises(node: Node) -> _Rises | None:
 
 
 def _of_power(term: Node) -> tuple[Node, Node] | None:
-    """A power as its base, and the exponent of what that is multiplied by: it is the base where the exponent is 1."""
+    """A power as its base, and the exponent of the factor that remains (it equals the base for exponent 1); else None."""
     inner = raised(term)
     if (
         inner.op is not power
@@ -101,7 +101,7 @@ def weighted_exponentials_less_their_weights(node: Node) -> Found | None:
 
 
 def _has_weighted(node: Node, depth: int = 1) -> bool:
-    """A first look: whether a term, or one of a sum that is a term, is a product with an exponential, or an exponential."""
+    """A quick test: whether a term, or one of a nested sum, is an exponential or a product with one."""
     for inner in map(bare, node.args):
         if inner.op is multiply and any(
             bare(a).op is exp and number_of(bare(b)) is None for a, b in (inner.args, inner.args[::-1])
@@ -123,7 +123,7 @@ def powers_less_their_bases(node: Node) -> Found | None:
 
 
 def _by_rises_alone(node: Node) -> Found | None:
-    """The form of a sum of rises and nothing else: by these where the exponents are near 0, by the sum elsewhere."""
+    """The form of a sum of ``expm1`` terms alone: by these for exponents near 0, elsewhere by the sum."""
     found = _by_rises(node)
     if found is None or len(found.rest):
         return None
@@ -134,7 +134,7 @@ def _by_rises_alone(node: Node) -> Found | None:
 
 
 def rise_from_one(total: Node) -> Node | None:
-    """What ``y * exp(x) + (1 - y)`` is above 1: ``y * expm1(x)``, and so for all sums that are 1 where exponentials are."""
+    """``y * exp(x) + (1 - y)`` minus 1, as ``y * expm1(x)``; likewise for all sums that are 1 where the exponentials are 1."""
     if not within(total) & _WITH_RISES or exponentials_of(total) is not None:
         return None
     found = _by_rises(total)
@@ -145,7 +145,7 @@ _WITH_RISES = ops_within(("exp", "power"))
 
 
 def _less_exponential(node: Node, depth: int = 3) -> Node | None:
-    """The exponential that a factor of ``node`` is 1 less, or less 1."""
+    """The exponential ``e`` of a factor ``1 - e`` or ``e - 1`` of ``node``; else None."""
     inner = bare(node)
     if inner.op is multiply and depth:
         return next((own for a in inner.args if (own := _less_exponential(a, depth - 1)) is not None), None)
@@ -157,7 +157,7 @@ def _less_exponential(node: Node, depth: int = 3) -> Node | None:
 
 
 def _with_rise(node: Node, near: Node, own: Node, depth: int = 3) -> Node | None:
-    """A product with a sum of which ``own`` is a part, in which the sum is by the rise of ``own`` where that is near 0."""
+    """A product with a sum that contains ``own``, with the sum by ``expm1`` where ``own`` is near 1."""
     inner = bare(node)
     if inner.op is multiply and depth:
         for p, q in (inner.args, inner.args[::-1]):
@@ -205,7 +205,7 @@ def _sums_with(node: Node, own: Node, depth: int = 5) -> tuple[Node, ...]:
 
 
 def _beside_one(base: Node) -> Node | None:
-    """What a sum has beside 1, as it is written: a quotient by 12 is no multiple of a number that is rounded."""
+    """``x`` of ``1 + x``, as written: a quotient by 12 is not a multiple of a rounded number."""
     inner = bare(base)
     for one, other in (inner.args, inner.args[::-1]) if inner.op is add else ():
         if number_of(bare(one)) == 1:
@@ -231,7 +231,7 @@ def powers_less_what_they_begin_with(node: Node) -> Found | None:
 
 
 def _beginning_of_power(node: Node) -> tuple[Node, Node, tuple[Node, ...]] | None:
-    """Where a power less its beginning has a form, that, and the nodes that it is not read by any more."""
+    """A power minus its leading terms, if that has a form, the form, and the nodes no longer read; else None."""
     total = sum_of(node, text=True)
     powers = [(n, times) for _, n, times in total.terms if raised(n).op is power]
     if len(powers) != 1 or abs(powers[0][1]) != 1 or total.number != -powers[0][1]:

@@ -46,9 +46,9 @@ _QUOTIENTS = frozenset(("divide", "reciprocal"))
 
 @dataclass(frozen=True)
 class Remainder:
-    """A sum by its series: its ``value``, where the operand is ``near`` 0, and the nodes whose roundings it does not show.
+    """A sum by its series: its ``value`` where the operand is ``near`` 0, and the nodes whose rounding it does not show.
 
-    ``within`` is what was read beside these: nodes of differences that have become forms.
+    ``within`` are other nodes read: differences that have become forms.
     """
 
     value: Node
@@ -62,9 +62,9 @@ _Read = tuple[Counter[Node], Series]
 
 @dataclass(frozen=True)
 class Place:
-    """Where an operand is looked at: near 0, near 1, far out (``at`` is -1), or, beside another one, ``over``, small or near it.
+    """Where an operand is examined: near 0, near 1, at infinity (``at`` is -1), or relative to another one, ``over``.
 
-    Of a product, ``factor`` is read as the product over the other factor.
+    For a product, ``factor`` is read as the product divided by the other factor.
     """
 
     at: int = 0
@@ -72,7 +72,7 @@ class Place:
     factor: Node | None = None
 
     def read(self, known: int) -> _Read:
-        """The operand by what is small there, as other factors and a series."""
+        """The operand near the place, as other factors and a series."""
         if self.at < 0:
             return Counter(), power_of_x(-1, known)
         x = power_of_x(1, known) + number(Fraction(1), known) if self.at else power_of_x(1, known)
@@ -94,7 +94,7 @@ class Place:
         return second if first is self.factor else first
 
     def number(self, known: dict[Node, float], base: Node) -> None:
-        """The operands near there, as numbers of the machine."""
+        """Add machine numbers for the operands near the place to ``known``."""
         if self.factor is not None:
             known[self.other(base)] = _ELSEWHERE
             known[self.factor] = _NEAR / _ELSEWHERE
@@ -108,7 +108,7 @@ _ELSEWHERE = 1.37
 
 @dataclass
 class _Reading:
-    """Nodes as series in one of them, times powers of others."""
+    """Nodes as series in one operand, times powers of others."""
 
     base: Node
     known: int
@@ -181,7 +181,7 @@ class _Reading:
             yield more, -terms if minus else terms
 
     def sum(self, terms: Iterator[_Read]) -> _Read:
-        """The sum of terms that have the same other factors."""
+        """The sum of terms with the same other factors."""
         found: _Read | None = None
         for others, own in terms:
             if found is None:
@@ -214,7 +214,7 @@ class _Reading:
 
 
 def _operands(total: Node | Sum) -> Iterator[Node]:
-    """What functions among the terms are of: the one leaf of an argument, and the argument."""
+    """The operands of functions among the terms: the only leaf of an argument, and the argument."""
     seen: dict[Node, None] = {}
     stack = [(n, 4) for n in (total.args if isinstance(total, Node) else (n for _, n, _ in total.terms))]
     while stack:
@@ -263,7 +263,7 @@ _KNOWN = NAMED | _SUMS | _PRODUCTS | {"power"}
 
 
 def parts_of(node: Node) -> Sequence[Node]:
-    """What a node is made of, where it may be read as a series."""
+    """The operands of a node that may be read as a series."""
     if node.op.name in _KNOWN:
         return node.args
     if node.op is not where:
@@ -275,7 +275,7 @@ def parts_of(node: Node) -> Sequence[Node]:
 
 
 def series_within(total: Node | Sum, atoms: Sequence[Node], dtype: np.dtype[Any]) -> Remainder | None:
-    """A sum of ``atoms`` by its series in one operand, where its terms have one and cancel at 0; else None."""
+    """A sum of ``atoms`` by its series in one operand, if its terms have one and cancel at 0; else None."""
     for base, place in _looked_at(total, atoms):
         if not _small(total, base, place):
             continue
@@ -316,7 +316,7 @@ _LEFT = 0.25
 
 
 def _small(total: Node | Sum, base: Node, place: Place) -> bool:
-    """A first look: whether a sum is small beside its terms near a place, by the numbers of the machine."""
+    """A quick numeric test: whether a sum is small compared with its terms near a place."""
     known: dict[Node, float] = {}
     place.number(known, base)
     try:
@@ -333,7 +333,7 @@ def _small(total: Node | Sum, base: Node, place: Place) -> bool:
 def _cancelled(
     total: Node | Sum, base: Node, known: int, place: Place
 ) -> tuple[Counter[Node], Series, _Reading] | None:
-    """The sum as other factors and a series, where the series begins later than its largest term."""
+    """The sum as other factors and a series, if that begins later than its largest term; else None."""
     reading = _Reading(base, known, place)
     if isinstance(total, Node):
         terms = list(reading.terms(total, None, _DEEP))
@@ -373,7 +373,7 @@ def _form(total: Node | Sum, base: Node, dtype: np.dtype[Any], place: Place) -> 
 
 
 def _less_one(base: Node) -> Node:
-    """An operand less 1: of a quotient without its rounding."""
+    """An operand minus 1; for a quotient without rounding it first."""
     if base.op.name == "divide":
         x, y = base.args
         return divide(sum_of(x).minus(sum_of(y)).largest_first(), y)
@@ -382,7 +382,7 @@ def _less_one(base: Node) -> Node:
 
 
 def evaluated(base: Node, near: Node, order: int, terms: list[float], step: int) -> Node | float:
-    """``base ** order`` times a polynomial, at what is ``near``."""
+    """``base ** order`` times a polynomial, evaluated where ``near``."""
     small = where(near, base, 0 if order >= 0 else 1)
     by = scaled(1.0, small, step)
     value: Node | float = terms[-1]
@@ -392,9 +392,10 @@ def evaluated(base: Node, near: Node, order: int, terms: list[float], step: int)
 
 
 def over_powers(form: Node, below: Node) -> Remainder | None:
-    """A sum in its form by a series, over what has a series of the same operand: one series, which does not run under.
+    """The form of a sum divided by something that has a series of the same operand: one series, which does not underflow.
 
-    Where the operand is a product, what is below may be of one of its factors: ``(x * y - sin(x * y)) / x**3`` is ``y**3`` times a series.
+    If the operand is a product, the divisor may depend on one factor: ``(x * y - sin(x * y)) / x**3`` is ``y**3`` times
+    a series.
     """
     near = bare(form.args[0])
     total = sum_of(form, text=True)
@@ -446,9 +447,10 @@ def scaled(value: Node | float, factor: Node, times: int) -> Node | float:
 
 @lru_cache(maxsize=512)
 def chosen(found: Series, bits: int, radii: tuple[float, ...] = _RADII) -> tuple[tuple[float, list[float], int], ...]:
-    """Radii in which the first term is the largest, the coefficients that each needs, and the step between their powers.
+    """Radii in which the first term dominates, the coefficients that each needs, and the step between their powers.
 
-    Not up to where a series cancels itself: ``t + t**2`` has no digits at -1, where ``y**2 - y`` has all for ``y = t + 1``.
+    A radius ends before the series cancels itself: ``t + t**2`` has no digits at -1, where ``y**2 - y`` has all for ``y
+    = t + 1``.
     """
     fitting: list[tuple[float, list[float], int]] = []
     coefficients = [Fraction(c) / found.terms[0] for c in found.terms]
@@ -468,19 +470,19 @@ def chosen(found: Series, bits: int, radii: tuple[float, ...] = _RADII) -> tuple
 
 
 def _at_ends(coefficients: Sequence[Fraction], r: float, step: int) -> Iterator[float]:
-    """The values of a series at both ends of where it is used."""
+    """The values of a series at both ends of its interval."""
     for end in (r, -r)[: 1 + step % 2]:
         yield sum(float(c) * end**k for k, c in enumerate(coefficients))
 
 
 def either(a: Remainder, b: Remainder) -> Remainder:
-    """The forms of two places that no operand is at both of."""
+    """The combined forms of two places that no operand is near at once."""
     parts, within = (tuple(dict.fromkeys(n)) for n in ((*a.parts, *b.parts), (*a.within, *b.within)))
     return Remainder(where(a.near, a.value, b.value), logical_or(a.near, b.near), parts, within)
 
 
 def dear(value: Node, near: Node, parts: tuple[Node, ...]) -> bool:
-    """Whether the form takes too much beside the text."""
+    """Whether the form costs too much compared with the text."""
     stays = {*parts, *(bare(a) for p in parts for a in p.args)}
     own = [n for n in topological([value, near], lambda n: n not in stays) if n not in stays]
     text = sum(map(weight, parts))

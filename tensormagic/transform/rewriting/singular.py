@@ -45,7 +45,7 @@ Rewrites = Iterator[tuple[Any, ...]]
 
 
 def _root_of(value: Fraction) -> Fraction | None:
-    """The root of a number, where it is a number of the machine."""
+    """The root of a number, if it is an exact machine number; else None."""
     p, q = isqrt(value.numerator), isqrt(value.denominator)
     root = Fraction(p, q)
     return root if root * root == value and Fraction(float(root)) == root else None
@@ -90,7 +90,7 @@ def roots_of_squares_less_a_number(node: Node) -> Found | None:
 
 
 def _square_and_number(node: Node) -> tuple[Node, Fraction, Fraction] | None:
-    """``x``, 4 and -9 for ``4 * x * x - 9``, where what is squared was given: what was computed has as large a rounding as its square."""
+    """``x``, 4 and -9 for ``4 * x * x - 9`` with a given ``x`` (a computed one has as large a rounding error); else None."""
     if node.op not in {add, subtract} or not any(map(_is_square, node.args)) or node.type.dtype.kind != "f":
         return None
     total = sum_of(node)
@@ -106,7 +106,7 @@ def _is_square(node: Node) -> bool:
 
 
 def is_square_less_a_number(node: Node) -> bool:
-    """Whether a node may be such a difference: a first look."""
+    """A quick test: whether a node may be such a difference."""
     return (node.op is subtract or node.op is add) and _square_and_number(node) is not None
 
 
@@ -154,7 +154,7 @@ def angles_by_what_is_less_than_one(node: Node) -> Found | None:
 
 
 def _negated(x: Node) -> Node:
-    """``-x``, of a sum with a number as the sum of the other signs."""
+    """``-x``; a sum with a number gets the opposite signs."""
     total = sum_of(x)
     value = total.times(-1).node() if total.number and total.terms else -x
     return value if isinstance(value, Node) else -x
@@ -176,7 +176,7 @@ def _below(y: Node, x: Node) -> tuple[Node, Node]:
 
 
 def _behind_zero(y: Node, x: Node, side: int) -> tuple[Node, Node]:
-    """Towards negative numbers, from above or below: by the angle between the point and that line."""
+    """Near the negative real axis, from above or below: by the angle between the point and the axis."""
     beside = logical_and(less(0, y) if side > 0 else less(y, 0), less(absolute(y), -x))
     return beside, -arctan2(y, where(beside, -x, 1))
 
@@ -221,7 +221,7 @@ def angles_less_right_angles(node: Node) -> Found | None:
 
 
 def _squares(node: Node) -> tuple[Node, Node] | None:
-    """``x`` and ``y`` of ``x * x + y * y``, where neither is a sum with a number: less 1 such sums have another form."""
+    """``x`` and ``y`` of ``x * x + y * y``; None if one is a sum with a number, since such sums minus 1 have another form."""
     terms = sum_of(node).terms if node.op is add else ()
     keys = [key for key, _, times in terms if isinstance(key, tuple) and times == 1]
     if len(keys) != 2 or len(terms) != 2 or sum_of(node).number or any(sum_of(x).number for _, x in keys):

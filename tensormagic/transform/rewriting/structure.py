@@ -150,7 +150,7 @@ def _ends(part: tuple[Size, Size, int]) -> tuple[Size, Size]:
 
 
 def _apart(left: Slices, right: Slices) -> bool:
-    """Whether two parts surely have no element in common."""
+    """Whether two slices are known to be disjoint."""
     for a, b in zip(left, right, strict=True):
         (low, high), (start, stop) = _ends(a), _ends(b)
         if _sure(start - high - 1) or _sure(low - stop - 1):
@@ -229,7 +229,7 @@ _DIGITS = {"float16": 11, "float32": 24, "float64": 53}
 
 
 def keeps_values(before: np.dtype[np.generic], after: np.dtype[np.generic]) -> bool:
-    """Whether every value of ``before`` is one of ``after``."""
+    """Whether every value of ``before`` is representable in ``after``."""
     if before == after:
         return True
     if before.kind in "iu" and after.kind == "f":

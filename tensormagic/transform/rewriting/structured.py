@@ -66,7 +66,7 @@ def _known(node: Node) -> bool:
 
 
 def _joined(blocks: Sequence[Node], like: Node) -> Node:
-    """The matrix that is 0 beside ``blocks`` along its diagonal."""
+    """The block diagonal matrix of ``blocks``."""
     found = zeros_like(like)
     at: Size = 0
     for block in blocks:
@@ -89,7 +89,7 @@ def _kron(a: Node, b: Node) -> Node:
 
 
 def _by_side(node: Node, look: Callable[[Node, Node, str, str, str], Node | None]) -> Node | None:
-    """What ``look`` makes of a product of a matrix and something else: they, the letters kept and summed, and the other's."""
+    """Call ``look`` for a product of a matrix with an operand: both, the letters kept and summed, and the other's."""
     letters, out = split(node["subscripts"])
     for k in (0, 1):
         x, own, other = node.args[k], letters[k], letters[1 - k]

@@ -43,15 +43,13 @@ class Apart:
     value
         The difference.
     near
-        Where it is to be used: the operands are near each other, and nothing runs over. None for everywhere.
+        Where to use it: operands are near each other, and nothing overflows. None for everywhere.
     parts
-        Whose roundings it does not show.
+        The nodes whose rounding it does not show.
     known
-        Whether terms were taken away that both sides have.
+        Whether common terms were removed.
     local
-        Whether it is the series at one point.
-    rough
-        Whether it is a sum of two terms that may cancel again.
+        Whether it is a series at one point.
     """
 
     value: Node | float
@@ -72,7 +70,7 @@ _TERMS = 8
 
 @dataclass(frozen=True)
 class Sum:
-    """A sum as it is meant: multiples of nodes, and a number."""
+    """An exact sum: multiples of nodes, and a number."""
 
     terms: tuple[tuple[object, Node, Fraction], ...]
     number: Fraction
@@ -81,7 +79,7 @@ class Sum:
         return len(self.terms) + (self.number != 0)
 
     def minus(self, other: Sum) -> Sum:
-        """The difference, in which what both have is not."""
+        """The difference, with common terms cancelled."""
         found = {key: (node, times) for key, node, times in self.terms}
         for key, node, times in other.terms:
             found[key] = (node, found[key][1] - times if key in found else -times)
@@ -93,7 +91,7 @@ class Sum:
         return Sum(tuple((k, n, t * factor) for k, n, t in self.terms), self.number * factor)
 
     def node(self) -> Node | float:
-        """The sum as it is computed: positive terms first, multiples of three as two that are not rounded, two squares by their factors."""
+        """The sum as nodes: positive terms first, triples as two exact additions, two squares by their factors."""
         if (squares := self._squares_apart()) is not None:
             return squares
         total: Node | float | None = None
@@ -112,7 +110,7 @@ class Sum:
         return total if not number else total + number
 
     def rounds_more(self, *of: Sum) -> bool:
-        """Whether, as a difference ``of`` sums, it has a product that is rounded by more than theirs, beside another term."""
+        """Whether, as a difference ``of`` sums, a product in it has a larger rounding error than theirs, beside another term."""
         if len(self) < 2:
             return False
         given: dict[object, Fraction] = {}
@@ -121,7 +119,7 @@ class Sum:
         return any(_rounding(times) > given.get(key, Fraction(0)) for key, _, times in self.terms)
 
     def largest_first(self) -> Node | float:
-        """The sum as it is computed; of three terms without factors, the smallest last: the others may be near each other."""
+        """The sum as nodes; the smallest of three plain terms comes last, as the others may be near each other."""
         parts = [n if t > 0 else -n for _, n, t in self.terms if abs(t) == 1]
         parts += [constant(float(self.number))] if self.number else []
         signs = {t > 0 for _, _, t in self.terms} | ({self.number > 0} if self.number else set())
@@ -147,7 +145,7 @@ class Sum:
 
 
 def _rounding(times: Fraction) -> Fraction:
-    """By how much a multiple is rounded, in parts of what is multiplied: threefold as the sum of two that are not."""
+    """The relative rounding error of a multiple; none for triples, which are two exact additions."""
     size = abs(times)
     exact = all(n & (n - 1) == 0 for n in (size.numerator, size.denominator))
     return Fraction(0) if exact or size == 3 else size
@@ -191,7 +189,7 @@ _ONCE: dict[Fraction | int, Fraction] = {k: Fraction(k) for k in (-2, -1, 1, 2)}
 
 
 def key_of(node: Node) -> object:
-    """What a term is known by: a square as a square, however it is written."""
+    """The identity of a term: a square is the same however it is written."""
     if node.op.name == "square":
         return "square", bare(node.args[0])
     if node.op.name == "multiply" and bare(node.args[0]) is bare(node.args[1]):
@@ -213,7 +211,7 @@ def log_of_quotient(x: Node, y: Node) -> Node:
 
 
 def difference(x: Node, y: Node, sign: int = 1) -> Node:
-    """``x - y``, or with -1 their sum, without what both have where one rounding is all that is left; else as both are rounded."""
+    """``x - y`` (for sign -1 their sum) without common terms, if one rounding is left; else as both are rounded."""
     first, second = sum_of(x), sum_of(y)
     rest = first.minus(second.times(sign))
     exact = all(n & (n - 1) == 0 for _, _, t in rest.terms for n in (abs(t.numerator), t.denominator))
@@ -224,7 +222,7 @@ def difference(x: Node, y: Node, sign: int = 1) -> Node:
 
 
 def conjugates(node: Node) -> Sum | None:
-    """``u**2 - v**2``, as it is meant, where ``node`` is written ``(u - v) * (u + v)``."""
+    """``u**2 - v**2`` as an exact sum, if ``node`` is written ``(u - v) * (u + v)``; else None."""
     node = bare(node)
     if node.op.name != "multiply":
         return None
@@ -247,7 +245,7 @@ def squared(node: Node) -> Sum:
 
 
 def number_of(node: Node) -> Fraction | None:
-    """The finite number that a node is; None for other nodes."""
+    """The value of a finite constant number; None for other nodes."""
     if node.op is not CONSTANT or node.type.shape or node.type.dtype.kind not in "iuf":
         return None
     return _fraction(node["bits"])
@@ -262,12 +260,12 @@ def _fraction(bits: Bits) -> Fraction | None:
 
 
 def behind(near: Node, form: Node, a: Node | float, b: Node | float) -> Node:
-    """``form`` where it is ``near``, and else ``a - b``, in a form that is no difference of two functions again."""
+    """``form`` where ``near``, else ``a - b``, written so that it does not match as a difference again."""
     return where(near, form, subtract(a, where(near, a, b)))
 
 
 def written(node: Node) -> tuple[Node, Node] | None:
-    """The two sides of the difference that ``node`` has become the accurate form of."""
+    """The two sides of the difference whose accurate form ``node`` is; else None."""
     node = bare(node)
     if node.op is not where or bare(node.args[2]).op is not subtract:
         return None
@@ -279,20 +277,20 @@ def written(node: Node) -> tuple[Node, Node] | None:
 
 
 def _hides(second: Node, first: Node) -> bool:
-    """Whether ``second``, a choice, is ``first`` on its one side; which may be a choice by the same condition, with the same side."""
+    """Whether ``second``, a choice, has ``first`` on one side, directly or by the same condition."""
     if bare(second.args[1]) is first:
         return True
     return first.op is where and all(bare(first.args[k]) is bare(second.args[k]) for k in (0, 1))
 
 
 def is_within_form(total: Node) -> bool:
-    """Whether ``total`` is what stands where the form of a difference is not used."""
+    """Whether ``total`` is the fallback inside the form of a difference."""
     second = bare(total.args[1])
     return total.op is subtract and second.op is where and _hides(second, bare(total.args[0]))
 
 
 def in_range(node: Node) -> Node:
-    """The quotient that ``node`` has become another form of, whose sides run over or under or cancel, as written; else ``node``."""
+    """The quotient as written if ``node`` is its form for overflow or cancellation; else ``node``."""
     inner = bare(node)
     if inner.op is where:
         for k in (2, 1):  # a series on the first side may look like a text
@@ -308,7 +306,7 @@ def in_range(node: Node) -> Node:
 
 
 def _guarded(form: Node, operand: Node, k: int) -> Node | None:
-    """What ``operand`` is where the side ``k`` of ``form`` is used, and 1 elsewhere; else None."""
+    """What ``operand`` is where side ``k`` of ``form`` is used, if it is 1 elsewhere; else None."""
     guard = bare(operand)
     if guard.op is where and bare(guard.args[0]) is bare(form.args[0]) and number_of(bare(guard.args[3 - k])) == 1:
         return guard.args[k]
@@ -316,7 +314,7 @@ def _guarded(form: Node, operand: Node, k: int) -> Node | None:
 
 
 def _beside_one(form: Node) -> Node | None:
-    """The logarithm of 1 less something that ``form`` is, by its accurate form where that is small; else None."""
+    """The logarithm as written if ``form`` is the accurate form of a logarithm near 1; else None."""
     function, small = bare(form.args[1]), bare(form.args[2])
     if small.op is multiply:
         small = bare(small.args[0])
@@ -333,7 +331,7 @@ _FUNCTIONS = (log, log2, log10, erfcx)
 
 
 def as_text(node: Node) -> Node:
-    """A function that ``node`` has become another form of, near somewhere or where it runs over, as it was written; else ``node``."""
+    """The function as written if ``node`` is its form near some place or for overflow; else ``node``."""
     inner = raised(node)
     if inner is bare(node) and inner.op is where:
         if (beside := _beside_one(inner)) is not None:
@@ -348,7 +346,7 @@ def as_text(node: Node) -> Node:
 
 
 def logarithm_of(node: Node) -> Node | None:
-    """What ``node`` is the logarithm of, also where that of a quotient or hyperbolic cosine has become its accurate form; else None."""
+    """The argument of the logarithm that ``node`` is, also in accurate forms of quotients and hyperbolic cosines; else None."""
     inner = bare(node)
     if inner.op is where and bare(inner.args[1]).op.name == "log1p":
         text = bare(inner.args[2])
@@ -361,14 +359,14 @@ def logarithm_of(node: Node) -> Node | None:
 
 
 def _log_cosh_of(far: Node) -> Node | None:
-    """The hyperbolic cosine whose logarithm is ``far``, ``abs(x) - log(2)``, far out."""
+    """The hyperbolic cosine whose logarithm for large x is ``far``, ``abs(x) - log(2)``; else None."""
     size = bare(far.args[0]) if far.op is subtract else far
     number = number_of(bare(far.args[1])) if size.op is absolute and far.op is subtract else None
     return cosh(size.args[0]) if number is not None and abs(number - _LOG2) < _ROUNDED else None
 
 
 def _angle_of(node: Node) -> Node | None:
-    """The inverse function that ``node`` has become the accurate form of near its end, as it was written."""
+    """The inverse function as written if ``node`` is its accurate form near its end; else None."""
     text = bare(node.args[2])
     if text.op is arcsin:  # where both branches are of one angle
         own = bare(text.args[0])
@@ -382,7 +380,7 @@ def _angle_of(node: Node) -> Node | None:
 
 
 def raised(node: Node) -> Node:
-    """The power, logarithm or angle that ``node`` has become the accurate form of, as it was written; else ``node``."""
+    """The power, logarithm or angle as written if ``node`` is its accurate form; else ``node``."""
     node = bare(node)
     if node.op is where and (of := logarithm_of(node)) is not None:
         return log(of)

@@ -51,16 +51,16 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Trial:
-    """What a trial has shown.
+    """The result of a trial.
 
     Parameters
     ----------
     points
-        At how many points both sides were compared.
+        The number of points at which both sides were compared.
     apart
-        The largest relative difference, with more digits than float64 has.
+        The largest relative difference, in more than double precision.
     fault
-        Why the rule may not be used at its level; empty for a rule that may.
+        Why the rule may not be used at its level; empty if it may.
     """
 
     points: int
@@ -119,10 +119,10 @@ def trial(
 
 @cache
 def changes_digits(rule: Rule) -> bool:
-    """Whether a rule may give another value than what it replaces: the sign of zero is none.
+    """Whether a rule may change a value, the sign of zero aside.
 
-    ``x + 0 -> x`` is not exact, because of ``-0.0 + 0``, and changes no digits. Where a rule is not written as a pattern over
-    numbers that can be tried, it may.
+    ``x + 0 -> x`` is not exact, because of ``-0.0 + 0``, but changes no digits. A rule that is no pattern over numbers
+    that can be tried may change them.
     """
     if rule.level == "exact":
         return False
@@ -182,7 +182,7 @@ def _condition(tree: ast.expr, points: Mapping[str, Array]) -> Any:
 
 
 def _longer(points: Mapping[str, Array], *sides: Node) -> Mapping[str, Array]:
-    """The points with more digits than float64 has; as they are where a function of the sides is not known there, as most of SciPy's."""
+    """The points in more than double precision; unchanged if a function of the sides is not available there."""
     longer = {n: v.astype(np.longdouble) for n, v in points.items()}
     try:
         for side in sides:
@@ -193,12 +193,12 @@ def _longer(points: Mapping[str, Array], *sides: Node) -> Mapping[str, Array]:
 
 
 def value_of(node: Node, points: Mapping[str, Array]) -> Array:
-    """A side of a rule at the points, in their dtype."""
+    """The value of a side of a rule at the points, in their dtype."""
     return _values(node, points)[node]
 
 
 def _values(node: Node, points: Mapping[str, Array]) -> dict[Node, Array]:
-    """Every part of a side of a rule at the points."""
+    """The values of all nodes of a side of a rule at the points."""
     kind = next(iter(points.values())).dtype
     values: dict[Node, Array] = {}
     for part in topological([node]):
@@ -226,7 +226,7 @@ def _relative(x: Array, y: Array) -> Array:
 
 
 def _unordered(node: Node) -> object:
-    """A side as it is whatever the order of what is added or multiplied."""
+    """A side in a form independent of the order of commutative operands."""
     if not node.args:
         return show(node)
     if not node.op.commutative:
@@ -239,7 +239,7 @@ def _unordered(node: Node) -> object:
 
 
 def _less_accurate(pattern: Node, replacement: Node, points: Mapping[str, Array]) -> str:
-    """Where the replacement is less accurate in float64, in words."""
+    """A description of where the replacement is less accurate in float64; empty if nowhere."""
     longer = _longer(points, pattern, replacement)
     if points and next(iter(longer.values())).dtype != np.float64:
         truth, other = value_of(pattern, longer), value_of(replacement, longer)
@@ -265,7 +265,7 @@ def _less_accurate(pattern: Node, replacement: Node, points: Mapping[str, Array]
 
 
 def _real(side: Node, points: Mapping[str, Array]) -> Array | None:
-    """The real numbers that a side is, rounded to what NumPy has most digits for; None where that is not known."""
+    """The exact values of a side, rounded to NumPy's widest float; None if they are not known."""
     memo: dict[Node, Any] = {}
     try:
         for node in topological([side]):
@@ -281,7 +281,7 @@ def _real(side: Node, points: Mapping[str, Array]) -> Array | None:
 
 
 def _error(value: Array, truth: Array) -> Array:
-    """The relative error; infinite where one alone is nan or infinite."""
+    """The relative error; infinite where only one is nan or infinite."""
     target = truth.astype(np.float64)
     same = (value == target) | (np.isnan(value) & np.isnan(target))
     found = _relative(value.astype(np.longdouble), truth)

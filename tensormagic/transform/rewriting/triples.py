@@ -42,7 +42,7 @@ _MAY_BE_SUMS = frozenset(("add", "subtract", "where", "multiply", "divide", "neg
 
 
 def _three(node: Node) -> tuple[_Term, ...]:
-    """The three terms that ``node`` is the sum of; none where it is no such sum."""
+    """The three terms of a sum; empty if it has another number of terms."""
     if node.type.dtype.kind != "f" or not any(bare(a).op.name in _MAY_BE_SUMS for a in node.args):
         return ()
     total = sum_of(node, text=True)
@@ -50,7 +50,7 @@ def _three(node: Node) -> tuple[_Term, ...]:
 
 
 def _has_multiple(node: Node, depth: int) -> bool:
-    """A first look: whether a number is a factor somewhere in a sum."""
+    """A quick test: whether a number is a factor somewhere in a sum."""
     level = node.args
     for _ in range(depth + 1):
         below: list[Node] = []
@@ -177,7 +177,7 @@ def law_of_cosines(node: Node) -> Found | None:
 
 
 def _directions(node: Node) -> tuple[Node, Node, Node, Node | None] | None:
-    """``x``, ``y``, the product of their cosines and ``z`` of ``sin(x) * sin(y) + cos(x) * cos(y) * cos(z)``."""
+    """``x``, ``y``, the product of their cosines and ``z`` of ``sin(x) * sin(y) + cos(x) * cos(y) * cos(z)``; else None."""
     for first, second in permutations(map(bare, node.args)):
         (sines, one), (cosines, other) = _factors(first), _factors(second)
         if one != 1 or other != 1 or len(sines) != 2 or any(f.op is not sin for f in sines):

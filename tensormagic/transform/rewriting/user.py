@@ -40,7 +40,7 @@ PREDICATES: dict[str, Callable[[Node], bool]] = {"constant": is_constant, "not_n
 
 @dataclass(frozen=True)
 class Stated:
-    """A rule, and what it was made of: for a trial on numbers.
+    """A user's rule with its parts, for a trial on numbers.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Stated:
     pattern, replacement
         Its sides, over variables.
     assumed, not_negative
-        Its conditions as text, and the variables that it asks to be nowhere below zero.
+        Its conditions as text, and the variables required to be nonnegative.
     line
         The line that states it.
     """
@@ -87,7 +87,7 @@ def parse_rules(text: str, source: str = "rules", level: str = "real") -> tuple[
 
 
 def stated_rules(text: str, source: str, level: str) -> Iterator[Stated]:
-    """The rules that ``text`` states with what they were made of; see :func:`parse_rules`."""
+    """The rules that ``text`` states, with their parts; see :func:`parse_rules`."""
     for number, line in enumerate(text.splitlines(), 1):
         stated = line.partition("#")[0].strip()
         if not stated:
@@ -102,9 +102,9 @@ def stated_rules(text: str, source: str, level: str) -> Iterator[Stated]:
 
 
 def stated_rule(text: str, source: str, level: str, line: int, own: Operations | None = None) -> Stated:
-    """The rule over single numbers that a line states; raises ParseError for one that does not.
+    """The rule over single numbers that a line states; raises ParseError if it states none.
 
-    ``own`` are operations by what the line calls them, beside those that everybody has.
+    ``own`` are further operations by name.
     """
     left, arrow, rest = text.partition("->")
     right, _, condition = rest.partition(" if ")
@@ -160,7 +160,7 @@ def rules_of_function(
 
 
 def _normal(pattern: Node) -> Node:
-    """The pattern as it looks in graphs: ``x ** 2`` is ``square(x)`` there."""
+    """The pattern as it appears in graphs: ``x ** 2`` is ``square(x)`` there."""
     (normal,), _ = rewrite_nodes([pattern], "exact")
     return normal if normal.args else pattern
 
@@ -170,7 +170,7 @@ def _variables(node: Node) -> set[str]:
 
 
 def _conditions(text: str, known: set[str]) -> tuple[list[tuple[Callable[[Node], bool], str]], tuple[str, ...]]:
-    """The predicates with the variable that each is about, and the comparisons as text."""
+    """The predicates with their variables, and the comparisons as text."""
     checks: list[tuple[Callable[[Node], bool], str]] = []
     assumed: list[str] = []
     for part in condition_parts(text):

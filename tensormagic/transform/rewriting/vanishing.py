@@ -70,23 +70,23 @@ _PRODUCTS = frozenset((multiply, divide, negative))
 
 @dataclass(frozen=True)
 class Vanishing:
-    """A quotient by series, and where it is ``near`` the place at which both of its sides are 0."""
+    """A quotient by series, used where it is ``near`` the place at which both of its sides are 0."""
 
     value: Node
     near: Node
 
 
 def one_series(node: Node) -> Vanishing | None:
-    """A quotient of which both sides vanish together, by series there; None for others, and for those that are plain.
+    """A quotient whose sides vanish together, by series there; None for others, and for plain ones.
 
-    Of a product with a quotient, and of a quotient of products, a factor above and one below, or a power of an operand.
+    In products and quotients, one factor above and one below may be taken, or a power of an operand.
     """
     plain = node.op is not divide or number_of(bare(node.args[0])) is not None or _is_plain(node)
     return (None if plain else _of_quotient(node)) or _of_two_factors(node)
 
 
 def _of_two_factors(node: Node) -> Vanishing | None:
-    """A product with a factor above and one below that vanish together."""
+    """A product with a factor above and one below that vanish together; else None."""
     factors = factors_of(node)
     above = [n for n, t in factors.powers.items() if t == 1]
     below = [n for n, t in factors.powers.items() if t == -1 or (not n.args and -_WHOLE <= t < 0)]
@@ -105,7 +105,7 @@ def _of_two_factors(node: Node) -> Vanishing | None:
 
 
 def beside_what_grows(node: Node) -> Vanishing | None:
-    """``y * log1p(x / y)``, by the series in ``x / y``: what ``y`` is as a multiple of it goes."""
+    """``y * log1p(x / y)`` by the series in ``x / y``, in which ``y`` cancels; else None."""
     if node.op is not multiply:
         return None
     factors = factors_of(node)
@@ -122,7 +122,7 @@ def beside_what_grows(node: Node) -> Vanishing | None:
 
 
 def _reciprocal(function: Node, large: Node, times: int) -> tuple[Node, Fraction]:
-    """What is small where ``large`` is large, as the function has it, and by what number it is more than the reciprocal."""
+    """What is small where ``large`` is large, as the function contains it, and its ratio to the reciprocal."""
     for node in _nodes(function) if times == 1 else ():
         number = number_of(bare(node.args[0])) if node.op is divide and bare(node.args[1]) is large else None
         if number:
@@ -131,7 +131,7 @@ def _reciprocal(function: Node, large: Node, times: int) -> tuple[Node, Fraction
 
 
 def _divisors(function: Node) -> set[Node]:
-    """What is divided by within a function, but for numbers."""
+    """The divisors within a function, without numbers."""
     found: set[Node] = set()
     for node in _nodes(function):
         if node.op is divide and is_function(function) | (function.op is where):
@@ -140,14 +140,14 @@ def _divisors(function: Node) -> set[Node]:
 
 
 def _is_looked_at(quotient: Node, others: Sequence[Node]) -> bool:
-    """Whether it is not plain, or has an operand in common with what it is multiplied by: else the slope is a sum that has a form."""
+    """Whether a quotient is not plain, or shares an operand with its factors; otherwise its slope is a sum that has a form."""
     return not _is_plain(quotient) or bool(
         {n for n in topological([quotient]) if not n.args and not is_constant(n)} & {*topological(others)}
     )
 
 
 def _of_quotient(quotient: Node) -> Vanishing | None:
-    """A quotient by series where both sides vanish."""
+    """A quotient by series where both sides vanish; else None."""
     found = _at(quotient, _of_roots(quotient))
     if found is not None or is_deep(quotient) or (look := look_at(quotient, products=True)) is None:
         return found
@@ -165,7 +165,7 @@ def is_sum(node: Node) -> bool:
 
 
 def _at(quotient: Node, near: Iterable[Place]) -> Vanishing | None:
-    """A quotient by series at the first of these places at which both of its sides vanish."""
+    """A quotient by series at the first of these places at which both sides vanish; else None."""
     for place in near:
         with suppress(NoSeriesError):
             if (
@@ -178,7 +178,7 @@ def _at(quotient: Node, near: Iterable[Place]) -> Vanishing | None:
 
 
 def _shrinks(quotient: Node, place: Place) -> bool:
-    """A first look, by numbers of the machine: whether both sides are less near a place than eight times as far from it."""
+    """A quick numeric test: whether both sides are smaller near a place than eight times as far from it."""
     try:
         near, far = (dict(place.away_by(d)) for d in (NEAR, 8 * NEAR))
         return all(_SHRINKS * abs(number_at(a, near, _DEEP)) < abs(number_at(a, far, _DEEP)) for a in quotient.args)
@@ -187,7 +187,7 @@ def _shrinks(quotient: Node, place: Place) -> bool:
 
 
 def _of_roots(quotient: Node) -> Iterator[Place]:
-    """Where a root of a sum is small, or a product with it, that functions on either side are of."""
+    """The places where a root of a sum is small, if functions on either side depend on it."""
     nodes = list(_nodes(quotient))
     for root in nodes:
         if root.op is sqrt and bare(root.args[0]).args and any(is_function(n) for n in nodes if n is not root):
@@ -198,7 +198,7 @@ def _of_roots(quotient: Node) -> Iterator[Place]:
 
 
 def _places(quotient: Node, look: Look) -> Iterator[Place]:
-    """The places at which it is looked at: powers by either factor of the exponent that they are exponentials of."""
+    """The places to try; for powers, either factor of the exponent."""
     for place in places(look):
         yield place
         if isinstance(place, Product) and place.text is not None:
@@ -209,13 +209,13 @@ def _places(quotient: Node, look: Look) -> Iterator[Place]:
 
 
 def _is_plain(quotient: Node) -> bool:
-    """Whether it has no more than one function, of an operand or a product: the sum that its derivative is has a form."""
+    """Whether a quotient has at most one function, of an operand or a product: its derivative is a sum that has a form."""
     functions = [n for n in _nodes(quotient) if is_function(n)]
     return len(functions) < 2 and all(n.op in _PRODUCTS or is_function(n) or not n.args for n in _nodes(quotient))
 
 
 def _nodes(root: Node) -> Iterator[Node]:
-    """The first nodes below ``root`` as they were written, and itself."""
+    """The first nodes below ``root`` as they were written, ``root`` included."""
     seen: dict[Node, None] = {}
     stack = [root]
     while stack and len(seen) < _MOST:
@@ -230,7 +230,7 @@ def _nodes(root: Node) -> Iterator[Node]:
 
 
 def _by_products(quotient: Node, near: Iterable[Place], look: Look) -> Vanishing | None:
-    """``((1 + x)**y - 1) / x``, by the series in ``r = y * log1p(x)`` of the one side, times that of ``r / x``."""
+    """``((1 + x)**y - 1) / x`` by the series of one side in ``r = y * log1p(x)``, times that of ``r / x``."""
     for place in near:
         if (
             isinstance(place, Product)
@@ -242,7 +242,7 @@ def _by_products(quotient: Node, near: Iterable[Place], look: Look) -> Vanishing
 
 
 def _by_product(quotient: Node, place: Product, look: Look) -> Vanishing | None:
-    """With either side as the one that is a function of the product; of a numerator that is a product, one factor, and the ``rest``."""
+    """The same for one place; either side may be the function of the product, and a numerator may have another factor ``rest``."""
     for k, side in enumerate(quotient.args):
         for other, rest in _factors(quotient.args[0]) if k else ((quotient.args[1], None),):
             with suppress(NoSeriesError):
@@ -256,7 +256,7 @@ def _by_product(quotient: Node, place: Product, look: Look) -> Vanishing | None:
 
 
 def _factors(node: Node) -> Iterator[tuple[Node, Node | None]]:
-    """A node, and each factor of a product with the other one."""
+    """``(node, None)``, and each factor of a product with the other one."""
     yield node, None
     inner = bare(node)
     if inner.op is multiply:
@@ -265,7 +265,7 @@ def _factors(node: Node) -> Iterator[tuple[Node, Node | None]]:
 
 
 def _over_product(side: Node, place: Product, *, upper: bool) -> Vanishing | None:
-    """A function of a small product over the product, or the other way round."""
+    """A function of a small product divided by the product, or the inverse quotient."""
     reading = Expansion(place, _KNOWN)
     found = reading.of(side)
     if len(found) != 1 or _order(found) != 1:
@@ -276,7 +276,7 @@ def _over_product(side: Node, place: Product, *, upper: bool) -> Vanishing | Non
 
 
 def _beside(product: Node, other: Node, look: Look, *, upper: bool) -> Vanishing | None:
-    """A product over what is 0 where it is, or the other way round."""
+    """A product divided by something that vanishes with it, or the inverse quotient."""
     rest = _multiple_of(product, other)
     if rest is not None:
         return Vanishing(rest if upper else 1 / rest, constant(True))
@@ -289,7 +289,7 @@ def _beside(product: Node, other: Node, look: Look, *, upper: bool) -> Vanishing
 
 
 def _multiple_of(product: Node, other: Node) -> Node | None:
-    """A product without all that ``other`` is a product of, where it has that."""
+    """A product divided by the factors of ``other``, if it has them all; else None."""
     own, theirs = factors_of(product), factors_of(other)
     if not theirs.powers or any(own.powers.get(n, 0) * t < t * t for n, t in theirs.powers.items()):
         return None
@@ -300,12 +300,12 @@ def _multiple_of(product: Node, other: Node) -> Node | None:
 
 
 def _order(read: Read) -> int:
-    """The least power of what is small in any of the series."""
+    """The least power of the small quantity in any of the series."""
     return min((s.order for s in read.values()), default=0)
 
 
 def _sides(quotient: Node, place: Place, known: int) -> tuple[Expansion, Read, Read] | None:
-    """Both sides as series, where both are 0 at the place."""
+    """Both sides as series, if both are 0 at the place; else None."""
     reading = Expansion(place, known)
     top, below = (reading.of(a) for a in quotient.args)
     if not top or not below or min(_order(top), _order(below)) <= 0:
@@ -314,7 +314,7 @@ def _sides(quotient: Node, place: Place, known: int) -> tuple[Expansion, Read, R
 
 
 def _form(quotient: Node, place: Place) -> Vanishing | None:
-    """One series for both sides where one of them has one part alone, which the other one is divided by; else one sum over another one."""
+    """One series for both sides if one of them is a single part that divides the other; else one sum over the other."""
     found = _sides(quotient, place, _KNOWN)
     if found is None:
         return None
@@ -330,7 +330,7 @@ def _form(quotient: Node, place: Place) -> Vanishing | None:
 
 
 def _without_quotients(sides: list[Read]) -> list[Read]:
-    """Both sides times what either is divided by: such quotients run over where their squares do."""
+    """Both sides multiplied by their divisors: such quotients overflow where their squares do."""
     keys = [dict(key) for side in sides for key in side]
     below = {n: min(k.get(n, Fraction(0)) for k in keys) for key in keys for n in key}
     if len(sides) < 2:
@@ -348,7 +348,7 @@ def _without_quotients(sides: list[Read]) -> list[Read]:
 
 
 def _of_sides(reading: Expansion, sides: Sequence[Read], dtype: np.dtype[Any]) -> Vanishing | None:
-    """One series, or one over another one, where what is small is near 0 and not 0."""
+    """One series, or one over another, where the small quantity is near 0 but not 0."""
     small, through = reading.place.small(), tuple(reading.through)
     bits = np.finfo(dtype.type).nmant
     for radius in _RADII:
@@ -368,7 +368,7 @@ def _of_sides(reading: Expansion, sides: Sequence[Read], dtype: np.dtype[Any]) -
 
 
 def _part(others: Any, own: Series, small: Node, near: Node, radius: float, bits: int) -> Any:
-    """One series times what it is multiplied by, or a number; None where it has too many terms."""
+    """One series times its factor, or a number; None if it has too many terms."""
     if not others and not own.order and not any(own.terms[1:]):
         return float(own.terms[0])
     return of_part(Part(others, own, ()), small, near, radius, bits)

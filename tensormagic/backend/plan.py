@@ -223,7 +223,7 @@ def arranged(graph: Graph, found: Sequence[Node], carries: Sequence[Node], *, ap
             if left is not right:
                 memory.trade(left, right)
     for inner in blocks[1:]:
-        inner.parts = arrange(inner, memory)
+        inner.parts = arrange(inner, memory, apart=apart)
     steps = schedule(block, memory, apart=apart)
     copied = {root: takers for inner in blocks for root, takers in inner.copied.items()}
     if not apart and is_fused():

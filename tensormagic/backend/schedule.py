@@ -16,6 +16,7 @@ from tensormagic.backend.fusion import is_fused
 from tensormagic.backend.kinds import is_product, stored_below
 from tensormagic.backend.lower import Stage, variable
 from tensormagic.backend.memory import Memory
+from tensormagic.backend.same_rows import is_changer, meetings, rows_in_common
 from tensormagic.backend.skipped import left_out, skip_of
 from tensormagic.backend.steps import Block, Check, Region, needed, produced
 from tensormagic.backend.steps import Step as BlockStep
@@ -131,7 +132,7 @@ def schedule(block: Block, memory: Memory, *, apart: bool = False) -> list[Step]
 
     ``apart``: each nest is a kernel, but for numbers, which belong to the one before.
     """
-    items = arrange(block, memory, _by_level(block))
+    items = arrange(block, memory, _by_level(block), apart=apart)
     steps: list[Step] = []
     for item in items:
         if isinstance(item, Node):
@@ -164,13 +165,15 @@ def _sized_within(nest: Nest, other: Nest | Kernel) -> bool:
     return any(n in made for s in nest.stages for size in s.root.type.shape for n in nodes_of(size))
 
 
-def arrange(block: Block, memory: Memory, steps: Sequence[BlockStep] | None = None) -> list[Part | Node]:
-    """The steps of a block with its stages in nests."""
-    items = _Arrangement(memory, block, steps or block.steps).items
+def arrange(
+    block: Block, memory: Memory, steps: Sequence[BlockStep] | None = None, *, apart: bool = False
+) -> list[Part | Node]:
+    """The steps of a block with its stages in nests; ``apart``: what is stored into one array is stored by one nest after the other."""
+    items = _Arrangement(memory, block, steps or block.steps, apart=apart).items
     outside = _used_outside(block, items)
     for item in items:
         if isinstance(item, Nest):
-            _complete(item, outside[item])
+            _complete(item, outside[item], memory)
             _lodge(item, memory)
     return items
 
@@ -190,8 +193,9 @@ def _by_level(block: Block) -> list[BlockStep]:
 class _Arrangement:
     """Stages in nests: each joins an earlier one where it can."""
 
-    def __init__(self, memory: Memory, block: Block, steps: Sequence[BlockStep]) -> None:
+    def __init__(self, memory: Memory, block: Block, steps: Sequence[BlockStep], *, apart: bool) -> None:
         self.memory = memory
+        self.apart = apart
         self.before = block.before
         self.copied = block.copied
         self.items: list[Part | Node] = []
@@ -241,13 +245,16 @@ class _Arrangement:
             else:
                 self.where.update((s.root, other) for s in nest.stages)
 
-    def _changes_what_is_read(self, stage: Stage, nest: Nest) -> bool:
-        """Whether a stage changes an array that others of a nest read."""
-        changed = self.memory.home.get(stage.root)
-        if changed is None:
-            return False
-        owner = self.memory.owner(changed)
-        return any(self.memory.owner(n) is owner for s in nest.stages for n in needed(s))
+    def _rows_kept(self, stage: Stage, nest: Nest, depths: Iterable[int]) -> set[int]:
+        """Those of ``depths`` with which each row is one stage's after the other's in all arrays that one of them changes."""
+        most, made = len(stage.domain), {s.root for s in nest.stages}
+        for s in nest.stages:
+            if is_changer(stage, self.memory) or is_changer(s, self.memory):
+                found = meetings(s, stage, self.memory, made)
+                if found is None or (found and self.apart):
+                    return set()
+                most = rows_in_common(found, most)
+        return {d for d in depths if d <= most}
 
     def _join(self, stage: Stage, nest: Nest, number: int, *, wanted: bool = False) -> bool:
         """Have a stage join the nest of that number, where its loops are those of the nest; not for nothing, unless ``wanted``."""
@@ -255,14 +262,17 @@ class _Arrangement:
             return False
         numbers = not stage.domain or not nest.depths
         copies = stage.root in self.copied  # before the nest begins
-        if (copies or not numbers) and any(self.where.get(n) == number for n in hidden_reads(stage)):
+        hidden = {n for n in hidden_reads(stage) if self.where.get(n) == number}
+        if (hidden and copies) or (
+            hidden and not numbers and (stage.written is None or hidden != {stage.root.args[0]})
+        ):
             return False
         if numbers:
             return self._join_numbers(stage, nest)
         own = [(self.owner[n], index) for n, index in stage.reads if self.where.get(n) == number]
-        if not own and (not (wanted or _shares(stage, nest)) or _stores_elsewhere(stage, nest)):
+        if not own and (not (wanted or hidden or _shares(stage, nest)) or _stores_elsewhere(stage, nest)):
             return False
-        depths = _common_depths(stage, nest, own)
+        depths = self._rows_kept(stage, nest, _common_depths(stage, nest, own))
         if not depths:
             return False
         nest.depths = frozenset(depths)
@@ -275,12 +285,11 @@ class _Arrangement:
             return False
         if (stage.domain and not is_fused()) or left_out(stage) != left_out(nest.stages[0]):
             return False
-        return not self._changes_what_is_read(stage, nest) and not _sized_within(Nest([stage]), nest)
+        return not _sized_within(Nest([stage]), nest)
 
-    @staticmethod
-    def _join_numbers(stage: Stage, nest: Nest) -> bool:
-        """Numbers are computed one after the other."""
-        if stage.domain or nest.depths:
+    def _join_numbers(self, stage: Stage, nest: Nest) -> bool:
+        """Numbers are computed one after the other, but for those that are read where others are stored."""
+        if stage.domain or nest.depths or not self._rows_kept(stage, nest, {0}):
             return False
         nest.stages.append(stage)
         return True
@@ -291,9 +300,10 @@ def _common_depths(stage: Stage, nest: Nest, own: Sequence[tuple[Stage, tuple[In
     head = nest.stages[0].domain
     depths = {d for d in nest.depths & _depths(stage) if head[:d] == stage.domain[:d]}
     for producer, index in own:
-        if producer.written is not None or 0 in producer.reduced:
+        if 0 in producer.reduced:
             return set()
-        depths = {d for d in depths if d <= _aligned(producer, index)}
+        if producer.written is None:
+            depths = {d for d in depths if d <= _aligned(producer, index)}
     return depths
 
 
@@ -364,7 +374,7 @@ def _used_outside(block: Block, items: Sequence[Part | Node]) -> dict[Nest, set[
 # loops ----------------------------------------------------------------------------------------------------------------
 
 
-def _complete(nest: Nest, outside: set[Node]) -> None:
+def _complete(nest: Nest, outside: set[Node], memory: Memory) -> None:
     """Choose the rows, merge the loops, and say where values are kept."""
     if not nest.depths:
         nest.loops = [Loop((), nest.stages)]
@@ -372,13 +382,14 @@ def _complete(nest: Nest, outside: set[Node]) -> None:
         return
     for depth in sorted(nest.depths, reverse=True):
         nest.depth = depth
-        nest.loops = _merge(nest)
+        nest.loops = _merge(nest, memory)
         if depth == 1 or all(loop.inner or collapses(loop.stages, range(depth)) for loop in nest.loops):
             break
     loop_of = {s.root: k for k, loop in enumerate(nest.loops) for s in loop.stages}
     later = {n for k, loop in enumerate(nest.loops) for s in loop.stages for n, _ in s.reads if loop_of.get(n, k) < k}
+    changed = {memory.owner(s.root) for s in nest.stages if s.root in memory.home}
     for s in nest.stages:
-        full = s.root in outside or s.kind in {"store", "sequence"}
+        full = s.root in outside or s.root in changed or s.kind in {"store", "sequence"}
         kept = Storage.FULL if full else Storage.TILE if s.root in later else Storage.LOCAL
         if kept is Storage.LOCAL and s.reduced:
             kept = Storage.TILE
@@ -418,16 +429,22 @@ def _may_lodge(guest: Stage, host: Stage, nest: Nest, loop_of: dict[Node, int]) 
     return indices == [guest.identity()] and all(loop_of[s.root] < last for s in others)
 
 
-def _merge(nest: Nest) -> list[Loop]:
-    """The loops of a nest: a stage joins the first one with its axes that comes after what it reads."""
+def _merge(nest: Nest, memory: Memory) -> list[Loop]:
+    """The loops of a nest: a stage joins the first one with its axes that comes after what it reads, and what it stores over."""
     loops: list[Loop] = []
     owner = {s.root: s for s in nest.stages}
     place: dict[Node, int] = {}
+    changers = {s.root for s in nest.stages if is_changer(s, memory)}
     for stage in nest.stages:
         first = 0
         for node, index in stage.reads:
-            if node in place:
+            if node in place and owner[node].written is None:
                 first = max(first, place[node] + (not _same_iteration(owner[node], index, stage)))
+        for node, number in place.items():
+            if node in changers or stage.root in changers:
+                found = meetings(owner[node], stage, memory, owner) or ()
+                apart = any(a != b for a, b in found) and len(stage.domain) > nest.depth
+                first = max(first, number + (apart or owner[node].domain != stage.domain) if found else 0)
         inner = stage.domain[nest.depth :]
         number = next((k for k in range(first, len(loops)) if loops[k].takes(stage, inner)), len(loops))
         if number == len(loops):

@@ -25,7 +25,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def may_be_abreast(nest: Nest, width: Size | None) -> bool:
-    """Whether a nest is a product of a matrix with vectors, or several, of rows that may be wide."""
+    """Whether a nest multiplies a matrix with one or more vectors, with rows that may be wide."""
     if nest.depth != 1 or width is None or is_at_least(WIDE - 1 - width, 0):
         return False
     if not any(s.root.op is CONTRACT for s in nest.stages) or nest.ops > _MOST:
@@ -36,7 +36,7 @@ def may_be_abreast(nest: Nest, width: Size | None) -> bool:
 
 
 def abreast(body: Body, lines: list[Line]) -> list[Line]:
-    """The loop of a tile, which has been printed as ``lines``, with several rows at once where they are wide."""
+    """The loop of a tile, printed as ``lines``, rewritten to process several rows at once if rows are wide."""
     if len(body.groups) != 2 or body.only_where or body.split_rows or body.chunked or any(body.frame.tile):
         return lines
     before, inside, after = body.sections[1], body.sections[2], [*body.endings[2], *body.endings[1]]
@@ -64,7 +64,7 @@ def abreast(body: Body, lines: list[Line]) -> list[Line]:
 
 
 def _of_rows(lines: list[str]) -> set[str] | None:
-    """The names of what is a row's own in statements that run one after another; None where they are more than that."""
+    """The names that differ between rows in straight-line statements; None if the lines are anything else."""
     pairs: list[tuple[str, str]] = []
     known = set[str]()
     for line in lines:
@@ -87,7 +87,7 @@ def _of_rows(lines: list[str]) -> set[str] | None:
 
 
 def _copies(lines: list[Line], own: set[str]) -> list[Line]:
-    """Statements for several rows: each for all of them, in their order; once, where it is of no row, and stores nothing."""
+    """Statements for several rows: each repeated for all rows, or once if it depends on no row and stores nothing."""
     found: list[Line] = []
     for line, node in lines:
         match = _ASSIGNED.fullmatch(line)

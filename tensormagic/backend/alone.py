@@ -29,7 +29,7 @@ def is_alone() -> bool:
 
 @contextmanager
 def without_library() -> Generator[None]:
-    """Make plans that call a library where nothing else is known alone."""
+    """Make plans that call a library only for nodes with no other implementation."""
     token = _purpose.set("alone")
     try:
         yield
@@ -38,7 +38,7 @@ def without_library() -> Generator[None]:
 
 
 def for_device(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that makes plans for a GPU, or runs them: what is known of nodes is known for these."""
+    """A function that makes or runs plans for a GPU, with the planner's facts about nodes for that device."""
 
     @wraps(function)
     def run(*args: P.args, **options: P.kwargs) -> R:

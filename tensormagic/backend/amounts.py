@@ -12,31 +12,31 @@ from tensormagic.ir.substituting import substitute
 
 @dataclass(frozen=True)
 class Amount:
-    """The largest of these sizes.
+    """The maximum of some sizes.
 
     Parameters
     ----------
     sizes
-        Polynomials in sizes; of those that are never more than another one that is left out.
+        Polynomials in sizes; those that never exceed another one are left out.
     """
 
     sizes: tuple[Size, ...] = (0,)
 
     @property
     def atoms(self) -> tuple[Atom, ...]:
-        """What the formula mentions: symbols, and integers of the graph."""
+        """The symbols and nodes in the formula."""
         return tuple(dict.fromkeys(a for size in self.sizes for a in atoms(size)))
 
     @property
     def nodes(self) -> tuple[Any, ...]:
-        """The integers of the graph that it mentions: they are data-dependent."""
+        """The nodes in the formula; with any, the amount is data-dependent."""
         return tuple(a for a in self.atoms if not isinstance(a, Symbol))
 
     def __add__(self, other: Size) -> Amount:
         return most(size + other for size in self.sizes)
 
     def number(self, value_of: Callable[[Atom], int]) -> int:
-        """The number, with ``value_of`` giving that of each symbol and node."""
+        """The value; ``value_of`` gives the number of each symbol and node."""
         return max(evaluate(size, value_of) for size in self.sizes)
 
     def replaced(self, replacement: Mapping[Atom, Size]) -> Amount:
@@ -44,7 +44,7 @@ class Amount:
         return most(substitute(size, replacement) for size in self.sizes)
 
     def written(self, name: Callable[[Atom], str]) -> str:
-        """The formula, with ``name`` giving what symbols and nodes are called."""
+        """The formula as text; ``name`` gives the name of each symbol and node."""
         parts = [text(size, name) for size in self.sizes]
         return parts[0] if len(parts) == 1 else f"max({', '.join(parts)})"
 
@@ -67,5 +67,5 @@ def most(sizes: Iterable[Size]) -> Amount:
 
 
 def _is_more(size: Size, other: Size) -> bool:
-    """Whether ``size`` is never below ``other``, as far as is known."""
+    """Whether ``size`` is known to be at least ``other``."""
     return is_at_least(size - other, 0)

@@ -21,10 +21,11 @@ MOST_SIZES = 256  # for which the order is kept
 
 
 class Beside(Driver):
-    """The text of a plan's ``run`` in another order, with some steps handed out: ``run(begin, wait, sizes, *values)``.
+    """The text of a plan's ``run`` in another order, with some steps run by other threads: ``run(begin, wait, sizes, *values)``.
 
-    What a step that was handed out reads and makes keeps its name until that step has been waited for; where its name is gone before,
-    as the run has failed, its function still has it.
+    The operands and results of such a step keep their variables until it has been waited for; if the run has failed
+    before, its
+    function still holds them.
     """
 
     def __init__(self, *given: Any, order: Order, **more: Any) -> None:
@@ -97,7 +98,7 @@ class Beside(Driver):
 
 
 class Together:
-    """Runs steps of a plan at the same time, where that pays for the sizes of a run.
+    """Runs steps of a plan concurrently, if that pays for the sizes of a run.
 
     Parameters
     ----------
@@ -119,7 +120,7 @@ class Together:
         self.failures = 0  # runs that were done again, one step after the other
 
     def __call__(self, sizes: Mapping[Any, int], values: Sequence[Any], flag: int) -> list[Any] | None:
-        """The results; None where steps are better run one after the other, and where one has failed."""
+        """The results; None if steps should run sequentially, or one has failed."""
         if config.threads == 1:
             return None
         key = (*sizes.values(), blas := blas_threads() > 1, least())
@@ -145,7 +146,7 @@ class Together:
 def order_for(
     overlap: Overlap, number: Callable[[Size], int], *, blas: bool, failed: Collection[int] = ()
 ) -> Order | None:
-    """The order of steps where sizes are numbers, None where nothing is handed out; kernels that ``failed`` are NumPy's."""
+    """The order of steps for known sizes, None if no step is handed to another thread; kernels in ``failed`` are NumPy's."""
     unfit: set[Step] = {s for s, k in overlap.numbers.items() if k in failed}
     for step, works in zip(overlap.steps, overlap.nests, strict=True):
         if any(number(w) >= threads.least() for w in works):
@@ -154,7 +155,7 @@ def order_for(
 
 
 def at_once(overlap: Overlap, number: Callable[[Size], int]) -> list[list[Step]]:
-    """Which steps run at the same time, in groups; none where there is one thread."""
+    """Groups of steps that run concurrently; empty with one thread."""
     if config.threads == 1 or not overlap.gate or number(overlap.gate) <= least():
         return []
     order = order_for(overlap, number, blas=blas_threads() > 1)

@@ -37,24 +37,24 @@ def plan_block(
     *,
     inner: bool = False,
 ) -> Block:
-    """The steps for ``results``.
+    """The steps that compute ``results``.
 
     Parameters
     ----------
     results
-        What is wanted, in simple ops.
+        The requested nodes, in simple ops.
     memory
-        Which values share an array: filled in.
+        Which values share an array; filled in.
     there
-        What is stored before.
+        Nodes stored before.
     carries
         Arrays that may be changed.
     latch
-        Pairs of a carry and the result that takes its place.
+        Pairs of a carry and the result that replaces it.
     guards
-        What has to hold of integers that are computed.
+        Guards on computed integers.
     inner
-        Whether it is the block of a region, whose results need no memory where they are numbers.
+        Whether it is the block of a region, whose results need no memory if they are numbers.
     """
     forced: set[Node] = set()
     while True:
@@ -68,7 +68,7 @@ def plan_block(
 
 
 class _Attempt:
-    """One try at a block; values that are read after they are gone have to be stored, which makes another."""
+    """One attempt at a block; values that are read after their array has been overwritten must be stored, which needs another attempt."""
 
     def __init__(
         self,
@@ -131,14 +131,14 @@ class _Attempt:
         return [make_stage(node, self.roots.found)] if self._has_stage(node) else []
 
     def _has_stage(self, node: Node) -> bool:
-        """Whether a node is stored by a stage of this block."""
+        """Whether a stage of this block stores ``node``."""
         kinds = {"item", "view", "base", "region", "library"}
         return node in self.roots.found and node not in self.there and kind_of(node) not in kinds
 
     def _check_first(self, checks: Sequence[Check]) -> None:
-        """What may rely on a guard waits for it: kernels, which do not look where they read; and what reads the guard's integers.
+        """Let kernels, which do not check bounds, and readers of a guard's integers wait for the guard.
 
-        The same integer may be there twice, computed in two ways, where rewriting has made less of one of them.
+        The same integer may occur twice, computed in two ways, if rewriting has simplified one of them.
         """
         for check in checks:
             for step, found in self.needs.items():
@@ -151,7 +151,7 @@ class _Attempt:
     # what is changed in place
 
     def order(self) -> set[Node]:
-        """Put the steps in order; gives nodes that have to be stored for that."""
+        """Order the steps; returns nodes that must be stored first (then another attempt is needed)."""
         for step in list(self.steps):
             more = self._change(step)
             if more:
@@ -163,7 +163,7 @@ class _Attempt:
         return set()
 
     def _change(self, step: Step) -> set[Node]:
-        """Have a step change arrays in place, or begin with copies."""
+        """Let a step change arrays in place, or begin with copies; returns nodes that must be stored."""
         if isinstance(step, Stage) and step.written is not None:
             more = self._reread(step)
             if more:
@@ -183,7 +183,7 @@ class _Attempt:
         return set()
 
     def _reread(self, stage: Stage) -> set[Node]:
-        """Values that a store would read after it has changed them."""
+        """Values that a store would read after having changed them."""
         base = stage.root.args[0]
         if all(index is not None and _safe(stage, index) for index in self._indices(stage, base)):
             return set()
@@ -193,7 +193,7 @@ class _Attempt:
         return parts
 
     def _indices(self, stage: Stage, value: Node) -> list[IndexTuple | None]:
-        """Where a stage reads the array of ``value``, what it holds or has held; None for a view of it."""
+        """The indices at which a stage reads the array of ``value``, past contents included; None for a read through a view."""
         owner = self.memory.owner(value)
         return [
             index if stored_below(node) is node else None
@@ -202,7 +202,7 @@ class _Attempt:
         ]
 
     def _is_untouched(self, reader: Step, step: Stage | Region, value: Node) -> bool:
-        """Whether a step stores only where a reader of what was there does not look."""
+        """Whether a step stores only to places that ``reader`` does not read."""
         if not isinstance(reader, Stage) or not isinstance(step, Stage) or "slices" not in step.root.params:
             return False
         if reader.written is not None and reader.root.args[0] is value:
@@ -218,7 +218,7 @@ class _Attempt:
         return own and value not in self.final and not any(_shows(r, value) for r in self.readers.get(value, ()))
 
     def _take(self, step: Stage | Region, taker: Node, value: Node) -> set[Node]:
-        """Let ``taker`` have the array of ``value``, where everything else that reads it can run before."""
+        """Let ``taker`` reuse the array of ``value`` if all other readers can run before; returns nodes that must be stored."""
         if taker in self.block.copied.get(step.root, ()) or not self._is_changeable(value):
             return set()
         others = [r for r in self.readers.get(value, ()) if r is not step]
@@ -254,7 +254,7 @@ class _Attempt:
         return False
 
     def _pieces(self, step: Step, value: Node, changer: Stage | Region) -> set[Node]:
-        """The parts of ``value`` that a step reads and another changes, where they are smaller than the whole."""
+        """The slices of ``value`` that a step reads and ``changer`` changes, if they are smaller than the whole."""
         if not isinstance(step, Stage):
             return set()
         found: set[Node] = set()
@@ -275,7 +275,7 @@ class _Attempt:
         return found
 
     def _write_over(self, carry: Node, result: Node) -> None:
-        """Let a map write the next value of a carry where the old one is."""
+        """Let a map write the next value of a carry over the old one."""
         step = self.maker.get(result)
         whole = isinstance(step, Stage) and step.kind == "map" and result.type.shape
         if not whole or not isinstance(step, Stage) or result in self.memory.home or carry.type != result.type:
@@ -292,7 +292,7 @@ class _Attempt:
                 return
 
     def _sorted(self) -> list[Step]:
-        """Every step after those that have to run before it, else as they were; constants are stored first, between no others."""
+        """A topological order that otherwise keeps the given one; stores of constants come first."""
         order = sorted(self.steps, key=lambda step: not _fills(step))
         number = {step: k for k, step in enumerate(order)}
         open_ = {step: len(earlier) for step, earlier in self.before.items()}
@@ -310,28 +310,28 @@ class _Attempt:
 
 
 def _reads_as_it_writes(step: Stage, array: Node) -> bool:
-    """Whether a map reads of an array, and of no view of it, the element alone that it computes."""
+    """Whether a map reads, of ``array``, only the element it computes, and not through a view."""
     reads = [(n, index) for n, index in step.reads if stored_below(n) is array]
     return all(n is array and index == step.identity() for n, index in reads)
 
 
 def _fills(step: Step) -> bool:
-    """Whether a step stores a constant into an array that holds nothing yet."""
+    """Whether a step stores a constant into a new array."""
     return isinstance(step, Stage) and step.written is not None and not any(n.type.shape for n, _ in step.reads)
 
 
 def _shows(step: Step, value: Node) -> bool:
-    """Whether a step's own result may be a view of ``value``."""
+    """Whether a step's result may be a view of ``value``."""
     return isinstance(step, Node) and step.op is not CONTRACT and bool(value.type.shape)
 
 
 def _smaller(node: Node, value: Node) -> bool:
-    """Whether a part of an array may be smaller than all of it."""
+    """Whether a part of an array may be smaller than the whole."""
     return node.type.size != value.type.size and node.op is not BROADCAST
 
 
 def _safe(stage: Stage, index: IndexTuple) -> bool:
-    """Whether what a store reads at ``index`` has not been changed by another iteration."""
+    """Whether what a store reads at ``index`` cannot have been changed by another iteration."""
     written = stage.identity()
     if "slices" not in stage.root.params:
         return False
@@ -341,7 +341,7 @@ def _safe(stage: Stage, index: IndexTuple) -> bool:
 
 
 def _is_apart(part: Node, value: Node, changer: Stage | Region) -> bool:
-    """Whether a part of a value is none of what a store changes."""
+    """Whether a part of a value is disjoint from what a store changes."""
     if not isinstance(changer, Stage) or "slices" not in changer.root.params or stripped(part) is not value:
         return False
     domain, index = axes_of(part.type.shape)
@@ -358,13 +358,13 @@ def _spans(index: IndexTuple, stage: Stage) -> list[Span]:
 
 
 def _apart_of(left: Sequence[Span], right: Sequence[Span]) -> bool:
-    """Whether two parts of an array have nothing in common, for all that is known."""
+    """Whether two slices are known to be disjoint."""
     pairs = zip(left, right, strict=True)
     return any(is_at_least(low - last, 1) or is_at_least(first - high, 1) for (low, high), (first, last) in pairs)
 
 
 def _span(index: Index, domain: Sequence[Size]) -> Span:
-    """The first and last place along an axis that an index names."""
+    """The first and last place along an axis that an index reaches."""
     if index.variable is None:
         return index.offset, index.offset
     last = index.offset + index.step * (domain[int(index.variable[1:])] - 1)
@@ -375,7 +375,7 @@ def _span(index: Index, domain: Sequence[Size]) -> Span:
 
 
 def build_region(root: Node, memory: Memory, found: set[Node]) -> Region:
-    """The region of a node, over what is stored around it."""
+    """The region of a node, over stored nodes outside."""
     build = _build_choice if root.op is COND else _build_repetition
     try:
         region = build(root, memory, found)
@@ -402,14 +402,14 @@ _serial = count()
 
 
 def _local(name: str, p: Node, like: Node) -> Node:
-    """What stands for a value that changes from iteration to iteration."""
+    """A stand-in for a value that changes from iteration to iteration."""
     return input_node(Source(name), Type(p.type.dtype, like.type.shape, p.type.form))
 
 
 def _block(
     graph: Graph, operands: Sequence[Node], memory: Memory, found: set[Node], carries: Sequence[Node | None]
 ) -> Block:
-    """The block of a graph over ``operands``, whose results take the places of ``carries``."""
+    """The block of a graph over ``operands``; its results replace ``carries``."""
     expanded = expand_all([*graph.results, *graph.checked], inside=True)
     own = next(_serial)
     instance = Instance(graph, operands, own, found)
@@ -426,9 +426,9 @@ def _block(
 
 
 def _apart(results: Sequence[Node], carries: Sequence[Node | None], number: int) -> list[Node]:
-    """Results of which no two arrays are the same, and that are all computed here: copies, where that is not so.
+    """The results with copies, so that all are computed here and no two share an array.
 
-    What is carried may trade places with what is carried beside it; for a result that is not carried it is copied.
+    Carries may trade places with each other; for a result that is no carry, the array is copied.
     """
     seen = {r for r, c in zip(results, carries, strict=False) if r is c}
     found: list[Node] = []
@@ -475,7 +475,7 @@ def _build_repetition(root: Node, memory: Memory, found: set[Node]) -> Region:
 
 
 def _build_choice(root: Node, memory: Memory, found: set[Node]) -> Region:
-    """A choice: an array that both branches leave or store into is carried, another result has an array of its own."""
+    """A choice: an array that both branches keep or store into is carried, other results get arrays of their own."""
     ties = carried_by(root)
     then: Graph = root["then"]
     tied = {j: _local("carry", then.parameters[j - 1], root.args[j]) for j in ties.values()}

@@ -38,7 +38,7 @@ from tensormagic.ops.scalars.scalar import add
 
 @dataclass
 class Body:
-    """One loop of a nest: statements sorted by the depth of the loops around them."""
+    """One loop of a nest: its statements, sorted by how many loops are around them."""
 
     text: KernelText
     nest: Nest
@@ -78,7 +78,7 @@ class Body:
                     self.value(node, index)
 
     def begin_again(self, known: Mapping[Node, str]) -> None:
-        """Forget what has been computed, but for these: what is printed next is another iteration of a loop around this one."""
+        """Forget all computed values but ``known``: what follows is another iteration of an outer loop."""
         self.memo = {(node, axes_of(node.type.shape)[1]): name for node, name in known.items()}
         self._read_numbers()
 
@@ -119,7 +119,7 @@ class Body:
         return name
 
     def value(self, node: Node, index: tuple[Index, ...]) -> str:
-        """The text of the element of ``node`` at ``index``."""
+        """The expression for the element of ``node`` at ``index``."""
         while is_inline_move(node) and not self.text.stored(node):
             node, index = node.args[0], node.op.index(node, index)  # type: ignore[attr-defined]
         key = (node, index)
@@ -148,7 +148,7 @@ class Body:
         return f"({self._linear({int(along.variable[1:]): along.step} if along.variable else {}, along.offset)})"
 
     def _size(self, node: Node) -> str:
-        """A size: where data make it larger than a word, that is noted, and NumPy's tier has Python's integers."""
+        """A size; if data make it exceed a word, that is recorded, and NumPy computes it with Python's integers."""
         text, wide = f"({self.text.size(node['size'])})", self.text.wide(node["size"])
         if wide and (node, ()) not in self.memo:
             self.memo[node, ()] = text
@@ -172,7 +172,7 @@ class Body:
         return self.assign(node.op.name, scalar_text(node, values), depth, node)
 
     def _taken(self, node: Node, index: IndexTuple) -> str:
-        """The element that an index array says, or a number that is checked."""
+        """The element that an index array selects, or a checked number."""
         if "axis" not in node.params:
             return self._checked(node, index)
         (x, inner), (indices, own) = operand_reads(node, index)
@@ -193,7 +193,7 @@ class Body:
         return self.assign("checked", values[0], max(map(self._depth, values)), node)
 
     def _left(self, node: Node, values: Sequence[str]) -> list[str]:
-        """What notes that a check does not hold, with the numbers that it tells."""
+        """Statements that record a failed check, with the numbers for its message."""
         if node.op is not CHECK:
             message = without_value(node["message"]).replace("{", "{{").replace("}", "}}")
             return self.text.fault(ERRORS[node["error"]], message)
@@ -202,7 +202,7 @@ class Body:
         return self.text.leave(Raised(node["error"], node["told"], node["place"], types), *noted)
 
     def place(self, node: Node, indices: Node, own: IndexTuple, extent: Size) -> Index:
-        """The index that an element of an index array is: counted from the end where it is negative, and checked."""
+        """The place that an element of an index array means: checked, and counted from the front."""
         known = None if indices.type.shape else as_size(indices)
         given = self.value(indices, own)
         if known is not None and is_at_least(known, 0) and is_at_least(extent - 1 - known, 0):
@@ -213,7 +213,7 @@ class Body:
         return Index(None, 1, atom(Local(name)))
 
     def _wrapped(self, node: Node, indices: Node, given: str, extent: Size, axis: int, loops: int = 0) -> str:
-        """An index counted from the front, which is within its axis: inside so many loops at least."""
+        """A checked index counted from the front, computed inside at least ``loops`` loops."""
         count = f"({self.text.size(extent)})"
         wrapped = given if indices.type.dtype.kind in "bu" else f"{given} if {given} >= 0 else {given} + {count}"
         depth = max(loops, self._depth(given), self._depth(count))
@@ -224,14 +224,14 @@ class Body:
         return name
 
     def _outside(self, name: str, given: str, count: str, axis: int) -> Iterable[str]:
-        """What is done where an index is not within its axis: ``name`` is the index as it is used, ``given`` as it was written."""
+        """Statements for an index out of bounds; ``name`` is the index as used, ``given`` as written."""
         del name
         return self.text.fault(
             BoundsError, f"index {{0}} is out of bounds for axis {axis} with size {{1}}", given, count
         )
 
     def _depth(self, text: str) -> int:
-        """How many loops a text depends on: that of a name, or of the loop variables in a ramp."""
+        """The number of loops that a text depends on, by its names and loop variables."""
         if text in self.depth_of:
             return self.depth_of[text]
         words = set(re.findall(r"\w+", text))
@@ -246,7 +246,7 @@ class Body:
         return self.assign("x", f"{name}[{offset}]", depth, node if node.op not in {PARAMETER, INPUT} else None)
 
     def address(self, node: Node, index: tuple[Index, ...]) -> tuple[str, str, int]:
-        """The array that holds ``node``, the offset of an element, and how many loops that depends on."""
+        """The array that holds ``node``, the offset of an element, and the number of loops that the offset depends on."""
         host = self.nest.lodged.get(node, node)
         if host is node and self.nest.storage.get(node) is Storage.TILE:
             return self._tile_address(node, index)
@@ -297,7 +297,7 @@ class Body:
     # stages
 
     def result(self, stage: Stage, index: tuple[Index, ...]) -> str:
-        """What a stage without loops of its own computes: an expression, or a fold of one element."""
+        """The expression of a stage without loops of its own: an element, or a fold of one."""
         root = stage.root
         if not is_fold(root):
             if is_inline_move(root):
@@ -311,7 +311,7 @@ class Body:
         )
 
     def element(self, stage: Stage) -> str:
-        """What a fold takes in at each iteration, in the dtype of its result."""
+        """The element a fold takes at each iteration, in the dtype of its result."""
         values = [self.value(n, i) for n, i in stage.body]
         root = stage.root
         if len(values) == 1:
@@ -336,7 +336,7 @@ class Body:
         return self.printed()
 
     def print_stages(self, stages: Iterable[Stage] | None = None) -> None:
-        """What the stages compute and store: all of the loop's, or these of them."""
+        """Print what the stages (by default all of the loop's) compute and store."""
         for stage in self.loop.stages if stages is None else stages:
             if stage.reduced:
                 self._print_fold(stage)
@@ -346,14 +346,22 @@ class Body:
                 self._print_map(stage)
 
     def printed(self, *, woven: bool = False, narrow: bool = False) -> list[Line]:
-        """The loops around what has been printed; ``woven``: the outermost runs several elements side by side; ``narrow``: rows are."""
+        """The loops around what has been printed.
+
+        Parameters
+        ----------
+        woven
+            Whether the outermost loop runs several elements side by side.
+        narrow
+            Whether rows are narrow.
+        """
         counts = self.split_rows and len(self.groups) > 1  # where rows are the innermost loop, it is one of vectors
         begin, steps = counted(self.text, self.nest.rows) if counts else ([], [])
         kind = "woven" if woven else "range"
         return [*self.frame.tile[0], *begin, *self._nested(0, kind, steps, narrow=narrow), *self.frame.tile[1]]
 
     def _nested(self, depth: int, kind: str = "range", steps: Sequence[Line] = (), *, narrow: bool) -> list[Line]:
-        """The loop around ``depth`` + 1 and everything in it, with ``steps`` for as many of its first lines."""
+        """The loop number ``depth`` + 1 and everything in it, beginning with ``steps``."""
         if depth == len(self.groups):
             return []
         group = self.groups[depth]
@@ -380,17 +388,17 @@ class Body:
             self.store(root, stage.identity(), value)
 
     def after_store(self, node: Node, value: str) -> str:
-        """What an element of ``node`` is after a store of this value, which is not printed."""
+        """What an element of ``node`` would be after storing ``value``; nothing is printed."""
         stored = as_text(node, value)
         return value if stored == value else self.assign("x", stored, self._depth(value), node)
 
     def store(self, node: Node, index: IndexTuple, value: str) -> None:
-        """A statement that gives an element its value."""
+        """Print the store of an element."""
         name, offset, _ = self.address(node, index)
         self.emit(len(self.groups), f"{name}[{offset}] = {as_text(node, value)}", node)
 
     def print_store(self, stage: Stage) -> None:
-        """Store the element of a part, or combine it with what is there."""
+        """Print a store into a slice, or by index, which may combine with the present contents."""
         root = stage.root
         written = stage.identity()
         value = self.value(*stage.body[0])
@@ -422,7 +430,7 @@ class Body:
             self.endings[suffix].append((f"{name}[{offset}] = {total}", stage.root))
 
     def _accumulator(self, stage: Stage, value: str, suffix: int) -> str:
-        """A variable that folds the innermost loops, from the ``suffix``-th on; sums go by chunks."""
+        """A variable that accumulates over the innermost loops, from number ``suffix`` on; sums go by chunks."""
         root, innermost = stage.root, len(self.groups)
         total, zero = self.text.fresh(root.op.name), start_text(root, self.text)
         begin = self.frame.tile[0] if suffix == 0 else self.sections[suffix]
@@ -442,14 +450,14 @@ class Body:
         return total
 
     def _accumulate(self, stage: Stage, value: str, depth: int, sections: list[list[Line]]) -> None:
-        """One step of a fold whose accumulator is in memory: by an element, or within fewer loops by what those have folded."""
+        """One step of a fold with its accumulator in memory: by an element, or by the result of inner loops."""
         name, offset, _ = self.address(stage.root, stage.identity())
         place = f"{self._own_part(stage.root) or name}[{offset}]"
         step = step_text(stage.root, place, value, free=False, whole=depth < len(self.groups))
         sections[depth].append((f"{place} = {step}", stage.root))
 
     def _fill(self, stage: Stage, reduced: Sequence[bool]) -> None:
-        """The first values of accumulators in memory."""
+        """Initialise accumulators in memory."""
         root, zero = stage.root, start_text(stage.root, self.text)
         name, offset, _ = self.address(root, stage.identity())
         first = reduced.index(True)
@@ -468,7 +476,7 @@ class Body:
         self.sections[first].append((f"{'    ' * len(kept)}{name}[{offset}] = {zero}", root))
 
     def _own_part(self, root: Node) -> str:
-        """The name of where a share adds up a fold of the rows by elements; empty where that is the fold's own array."""
+        """The array in which a thread's share accumulates a fold of rows; empty if that is the fold's own array."""
         sharing, key = self.text.sharing, ("own part", root)
         stage = next(s for s in self.nest.stages if s.root is root)
         if sharing is None or not folds_columns(stage):
@@ -502,5 +510,5 @@ class Body:
 
 
 def folds_columns(stage: Stage) -> bool:
-    """Whether a stage folds the rows, and has an element for each position along other axes."""
+    """Whether a stage folds the rows, with one result for each position along other axes."""
     return 0 in stage.reduced and len(stage.reduced) < len(stage.domain)

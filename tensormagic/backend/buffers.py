@@ -22,9 +22,9 @@ Array = np.ndarray[Any, Any]
 
 
 class Pool:
-    """Blocks of memory that arrays were made from, by their size.
+    """Blocks of memory of former arrays, by size, for reuse.
 
-    An array given out is a view of its block and so holds it; when the array and all its views are gone, the pool's own
+    An array given out is a view of its block and so keeps it; once the array and all its views are gone, the pool's own
     reference is the only one, and the block is free. Threads take a block out of its list before they look at it.
     """
 
@@ -55,7 +55,7 @@ class Pool:
         return np.ndarray(shape, dtype, self._new(size))
 
     def _new(self, size: int) -> Array:
-        """A block, for which others are forgotten where there are too many, used or not: who has one keeps it."""
+        """A new block; if there are too many, others leave the pool (arrays in use keep their memory)."""
         block = np.empty(size, np.uint8)
         with self._lock:
             alike = self._blocks.pop(size, [])
@@ -72,7 +72,7 @@ class Pool:
         return block
 
     def clear(self) -> None:
-        """Give everything that is free back to the allocator."""
+        """Return all free blocks to the allocator."""
         with self._lock:
             self._blocks.clear()
 
@@ -81,7 +81,7 @@ pool = Pool()
 
 
 def growing() -> Array:
-    """Address and size, in bytes, of memory that compiled code makes larger; it is given back with this array."""
+    """Address and size, in bytes, of memory that compiled code enlarges; freed with the returned array."""
     memory = (ctypes.c_int64 * 2)()
     array = np.frombuffer(memoryview(memory), np.int64)
     weakref.finalize(array, _give_back, memory)
@@ -94,7 +94,7 @@ def _give_back(memory: ctypes.Array[ctypes.c_int64]) -> None:
 
 
 def packed(value: Any, dtype: np.dtype[Any]) -> Array:
-    """``value`` as an aligned array in C order, itself where it is one."""
+    """``value`` as an aligned array in C order; ``value`` itself if it is one."""
     array = np.asarray(value, dtype, order="C")
     if array.flags.num & 0x101 != 0x101:  # C_CONTIGUOUS and ALIGNED
         array = np.array(array, dtype, order="C")
@@ -102,13 +102,13 @@ def packed(value: Any, dtype: np.dtype[Any]) -> Array:
 
 
 def cut(array: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """The first elements of an array in C order, as many as an array of ``shape`` has; all there are, where it has more."""
+    """As many leading elements of a C-order array as ``shape`` needs; the whole array if it has fewer."""
     count = math.prod(shape)
     return array if array.shape == shape or array.size < count else array.reshape(-1)[:count].reshape(shape)
 
 
 def owned(value: Any, others: tuple[Any, ...]) -> Any:
-    """``value`` as a result that shares memory with nothing: a copy of what is a view, or one of ``others``."""
+    """``value`` as a result that shares no memory: a copy if it is a view, or one of ``others``."""
     if isinstance(value, np.ndarray) and (value.base is not None or any(value is o for o in others)):
         return value.copy()
     return value

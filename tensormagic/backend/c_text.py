@@ -117,7 +117,7 @@ class NotInCError(CaptureError):
 
 
 class CDriver(Walk):
-    """The text of a plan's function of C, and the constants that it reads."""
+    """The text of a plan's C function, and the constants it reads."""
 
     def _begin(self) -> None:
         self.arrays: list[str] = []
@@ -303,14 +303,14 @@ class CDriver(Walk):
         ]
 
     def _said(self, error: str, told: str, shown: Callable[[int], tuple[str, str] | None]) -> str:
-        """What writes down an exception: its class and its first argument; ``shown`` is how an operand is printed, and its value."""
+        """A statement that writes an exception's class and first argument; ``shown`` gives an operand's printf format and value."""
         form, values = error.split(":")[1] + ": ", list[str]()
         for part in ast.literal_eval(told)[:1]:
             form += self._form_of(part, shown, values)
         return _writes(form, values)
 
     def _form_of(self, told: Any, shown: Callable[[int], tuple[str, str] | None], values: list[str]) -> str:
-        """What C prints of an argument of an exception: its form, and the ``values`` for that."""
+        """The printf format for an argument of an exception; its values are appended to ``values``."""
         match told:
             case ("value", value) | (str() as value,):
                 return str(value).replace("%", "%%")
@@ -347,16 +347,16 @@ class CDriver(Walk):
         return [f"if ({self.size(e)} == 0) return said(RAISED, {quoted('ValueError: ' + text)});" for e, text in found]
 
     def function(self, name: str, sizes: Mapping[Any, str], named: Sequence[str]) -> str:
-        """The text.
+        """The C source.
 
         Parameters
         ----------
         name
-            What it is called.
+            The function's name.
         sizes
             For each symbol an expression in ``sizes[k]``.
         named
-            What the kernels are called, by number.
+            The names of the kernels, by number.
         """
         checks = self._checks()
         lines = self.lines
@@ -380,13 +380,13 @@ class CDriver(Walk):
 
 
 def _noted(details: Sequence[Type], place: int) -> tuple[str, str]:
-    """How C prints a number that a kernel has noted, and its value."""
+    """The printf format of a number that a kernel recorded, and its expression."""
     dtype, noted = details[place].dtype, f"fault[{place + 1}]"
     return _printed(dtype, f"*(const double *)&{noted}" if dtype.kind == "f" else noted)
 
 
 def _printed(dtype: np.dtype[Any], value: str) -> tuple[str, str]:
-    """How C prints a real number of a dtype, and what it is given for that, from the expression of its ``value``."""
+    """The printf format of a real number, and the argument for the expression ``value``."""
     return ("%.15g", f"(double){value}") if dtype.kind == "f" else ("%lld", f"(long long){value}")
 
 
@@ -396,7 +396,7 @@ def _writes(form: str, values: Sequence[str]) -> str:
 
 
 def _told(node: Node) -> str:
-    """A node that a library computes, by its line; of a loop or branch, what is in it."""
+    """A node that a library computes, with its line; for a loop or branch, what is inside."""
     inner = [
         n
         for g in graphs_of(node)
@@ -423,7 +423,7 @@ def quoted(text: str) -> str:
 
 
 def bytes_text(name: str, array: np.ndarray[Any, Any]) -> str:
-    """The bytes of an array as a constant of C, in words of eight."""
+    """The bytes of an array as a constant in C, in words of eight."""
     data = array.tobytes()
     words = np.frombuffer(data + bytes(-len(data) % 8 or 8 * (not data)), np.uint64).tolist()
     rows = [", ".join(f"0x{w:x}u" for w in words[k : k + 8]) for k in range(0, len(words), 8)]

@@ -32,7 +32,7 @@ _KEY = "own.key"
 
 
 class _Temporary:
-    """A private folder of this process, made when it is first needed, and anew where it was deleted."""
+    """A private folder of this process, created when first needed, and again if it was deleted."""
 
     def __init__(self) -> None:
         self._path: Path | None = None
@@ -60,7 +60,7 @@ class _Temporary:
             shutil.rmtree(path, ignore_errors=True)
 
     def renew(self) -> None:
-        """Forget locks that another thread held, in a forked child."""
+        """Replace locks that another thread held before a fork."""
         self._lock = threading.Lock()
 
 
@@ -70,9 +70,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def read(key: str, folder: Path | None = None) -> Code | None:
-    """The code that is kept under ``key``, here or in another folder.
+    """The code stored under ``key``, in the cache or in another folder.
 
-    None where none is, where it is damaged, or where others could have written it.
+    None if there is none, it is damaged, or others could have written it.
     """
     for data in _contents(f"{key}.o", folder):
         head, _, body = data.partition(b"\n")
@@ -84,12 +84,12 @@ def read(key: str, folder: Path | None = None) -> Code | None:
 
 
 def write(key: str, code: Code) -> None:
-    """Keep ``code`` under ``key``, and forget what was not used for longest where there is too much."""
+    """Store ``code`` under ``key``; if there is too much, the least recently used code is deleted."""
     _keep(f"{key}.o", _content(code))
 
 
 def write_for_later(key: str, code: Code) -> None:
-    """The same for what this process needs no more: where that cannot be, nothing is kept."""
+    """The same for code that this process does not need again; failures are ignored."""
     with suppress(OSError):
         _written(config.cache_folder, f"{key}.o", _content(code))
 
@@ -100,7 +100,7 @@ def _content(code: Code) -> bytes:
 
 
 def read_text(name: str, folder: Path | None = None) -> str:
-    """What else is kept, by the name of its file; empty where nothing is."""
+    """The text of another file in the cache; empty if there is none."""
     return next(_contents(name, folder), b"").decode(errors="replace")
 
 
@@ -110,7 +110,7 @@ def write_text(name: str, text: str) -> None:
 
 
 def own_key() -> bytes:
-    """A secret of the user's, by which a file is known to be written by them; empty where none can be kept."""
+    """The user's secret, which marks files as written by them; empty if none can be stored."""
     key = read_text(_KEY)
     if not key:
         write_text(_KEY, secrets.token_hex(32))
@@ -119,7 +119,7 @@ def own_key() -> bytes:
 
 
 def _contents(name: str, folder: Path | None = None) -> Iterator[bytes]:
-    """What the folders have under a name: where it cannot be trusted, that is told, and it is not there."""
+    """The contents stored under a name in the folders; untrusted files are reported and skipped."""
     for path in [config.cache_folder, *_temporary.there()] if folder is None else [folder]:
         try:
             with opened_folder(path) as opened:
@@ -131,7 +131,7 @@ def _contents(name: str, folder: Path | None = None) -> Iterator[bytes]:
 
 
 def _keep(name: str, data: bytes) -> None:
-    """Write a file into the cache folder, or, where that cannot be, into a temporary one of this process."""
+    """Write a file into the cache folder, or if that fails into a temporary folder of this process."""
     try:
         _written(config.cache_folder, name, data)
     except OSError as error:
@@ -157,7 +157,7 @@ def _written(path: Path, name: str, data: bytes) -> None:
 
 
 def _files(folder: int, path: Path) -> list[tuple[float, int, str]]:
-    """The files of ours in an opened folder: when they were used, their sizes, and their names."""
+    """Our files in an opened folder: when they were last used, their sizes, and their names."""
     found: list[tuple[float, int, str]] = []
     for name in os.listdir(folder if folder >= 0 else path):  # noqa: PTH208 (by descriptor)
         if str(name).endswith(_OURS):
@@ -187,9 +187,9 @@ def _evict(folder: int, path: Path) -> None:
 
 
 def kept(*, clear: bool = False) -> tuple[int, int]:
-    """How many files of ours the cache folder has, and how many bytes; afterwards they are deleted, if that is asked for.
+    """The number of our files in the cache folder and their total bytes; with ``clear`` they are deleted.
 
-    Nothing is deleted where others can write in the folder or on the way to it: `problem` says so.
+    Nothing is deleted if others can write in the folder or on the path to it: `problem` says so.
     """
     try:
         with opened_folder(config.cache_folder) as folder:
@@ -202,7 +202,7 @@ def kept(*, clear: bool = False) -> tuple[int, int]:
 
 
 def problem() -> str:
-    """Why code is neither read from nor kept in the cache folder; empty where it is."""
+    """Why the cache folder is not used; empty if it is."""
     try:
         with opened_folder(config.cache_folder):
             return ""

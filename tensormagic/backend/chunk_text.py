@@ -14,7 +14,7 @@ SHORT = 8  # operations of a loop that is printed for one chunk and for several:
 
 @dataclass(frozen=True)
 class Group:
-    """Loops over neighbouring positions of the domain that run as one."""
+    """Loops over neighbouring positions of the domain, run as one."""
 
     positions: tuple[int, ...]
     name: str
@@ -36,13 +36,13 @@ def in_chunks(
     loop
         The name of its variable, and its extent.
     body
-        What it runs.
+        Its statements.
     sums
-        For each sum the names of the whole and of what a chunk adds up, and what that begins with.
+        For each sum the names of the total and of a chunk's part, and the initial value of the part.
     narrow
         Whether the loop is one chunk.
     twice
-        Whether there is a loop for one chunk beside that for several: half the time of a short one.
+        Whether to print a separate loop for a single chunk: it halves the time of a short one.
     """
     name, extent = loop
     begins: list[Line] = [(f"{part} = {zero}", None) for _, part, zero in sums]
@@ -67,9 +67,9 @@ def in_chunks(
 
 
 def counted(text: KernelText, extents: Sequence[Size]) -> tuple[list[Line], list[Line]]:
-    """A row's index along each axis, counted from row to row, since a division takes the time of twenty operations.
+    """A row's index along each axis, counted from row to row: a division takes the time of twenty operations.
 
-    How that begins, before the loop over rows, and what each row begins with.
+    Returns statements before the loop over rows, and statements at the start of each row.
     """
     begin: list[Line] = []
     steps: list[Line] = []
@@ -85,6 +85,6 @@ def counted(text: KernelText, extents: Sequence[Size]) -> tuple[list[Line], list
 
 
 def _divisor(text: KernelText, extent: Size) -> str:
-    """A number of rows as a divisor: in a loop or a branch it may be 0 where the loop over rows begins."""
+    """A number of rows as a divisor, never 0 (inside a region it may be before the loop over rows)."""
     size = text.size(extent)
     return f"({size} if {size} > 0 else 1)" if text.depth and not is_at_least(extent, 1) else f"({size})"

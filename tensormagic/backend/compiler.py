@@ -43,7 +43,7 @@ class _Asked:
 
 
 class _Worker:
-    """One process, and the threads that write to it and read from it."""
+    """One worker process, and the threads that write to it and read from it."""
 
     def __init__(self, on_message: Callable[[_Worker, dict[str, Any] | None], None]) -> None:
         script = str(Path(__file__).with_name("worker.py"))
@@ -87,7 +87,7 @@ class _Worker:
         self._on_message(self, None)
 
     def ended_well(self) -> bool:
-        """Whether it has made room for another, having done enough."""
+        """Whether it has exited normally after enough requests."""
         return self.answered and self.process.poll() == 0
 
     def hangs(self) -> bool:
@@ -95,14 +95,14 @@ class _Worker:
         return self.silent >= (MOST_SILENT if self.spoke else MOST_STARTING)
 
     def end(self) -> None:
-        """End the process, whatever state it is in, and collect it."""
+        """Kill the process, whatever state it is in, and reap it."""
         self.process.kill()
         self._out.put(None)
         with suppress(subprocess.TimeoutExpired):  # one that the system holds: it goes when the system lets it
             self.process.wait(1.0)
 
     def forget(self) -> None:
-        """In a forked child: leave the parent's worker alone, but do not hold its pipes open."""
+        """In a forked child: close our ends of the pipes, and leave the parent's worker alone."""
         self.process.returncode = 0  # not our child: nothing to wait for
         for pipe in (self.process.stdin, self.process.stdout):
             with suppress(OSError):
@@ -115,7 +115,7 @@ class Compiler:
     Parameters
     ----------
     on_answer
-        Called with the key, the code, and the error if there is no code, for each request, on another thread.
+        Called for each request with the key, the code, and an error if there is no code, on another thread.
     """
 
     def __init__(self, on_answer: Answer) -> None:
@@ -135,26 +135,26 @@ class Compiler:
         return None if worker is None else worker.process
 
     def submit(self, key: str, request: Request) -> None:
-        """Have a kernel compiled, under ``key``; returns at once."""
+        """Request the compilation of a kernel under ``key``; returns at once."""
         with self._changed:
             self._pending.setdefault(key, _Asked(request))
             self._manage()
 
     def prepare(self) -> None:
-        """Have a worker started and ready; returns at once."""
+        """Start a worker in the background; returns at once."""
         with self._changed:
             self._wanted = True
             self._manage()
 
     def _manage(self) -> None:
-        """Have the manager see what has changed; the lock is held."""
+        """Wake the manager thread; the lock is held."""
         if self._manager is None:
             self._manager = threading.Thread(target=self._work, name="tensormagic compiler", daemon=True)
             self._manager.start()
         self._changed.notify_all()
 
     def _closed(self) -> bool:
-        """Whether the manager that asks is to end; the lock is held."""
+        """Whether the calling manager thread must end; the lock is held."""
         return self._manager is not threading.current_thread()
 
     def _work(self) -> None:
@@ -168,7 +168,7 @@ class Compiler:
                     self._changed.wait()
 
     def _see_to(self, worker: _Worker) -> None:
-        """Ask for what has not been asked for, then wait, and end a worker that gives no sign of life; the lock is held."""
+        """Send new requests, then wait, and end a worker that gives no sign of life; the lock is held."""
         if not worker.asked:
             worker.silent = 0  # nobody waited for it before
         for key in [key for key in self._pending if key not in worker.asked]:
@@ -183,7 +183,7 @@ class Compiler:
             self._lost(worker)
 
     def _start(self) -> None:
-        """Start a worker, after a pause that grows with the deaths before; the lock is held, but not meanwhile."""
+        """Start a worker, after a pause that grows with the number of deaths; the lock is released meanwhile."""
         until = time.monotonic() + self._pause()
         while not self._closed() and (left := until - time.monotonic()) > 0:
             self._changed.wait(left)
@@ -217,7 +217,7 @@ class Compiler:
         )
 
     def _message(self, worker: _Worker, message: dict[str, Any] | None) -> None:
-        """What a worker says, or, as None, that it has ended."""
+        """Handle a message of a worker; None means that it has ended."""
         with self._changed:
             worker.ended = worker.ended or message is None
             if worker is not self._worker:  # given up, or at its end before it was known
@@ -237,7 +237,7 @@ class Compiler:
             self._on_answer(message["key"], code_of(message), message["error"])
 
     def _lost(self, worker: _Worker) -> None:
-        """A worker has ended or hangs: what it was at is counted, and given up if that was so before; the lock is held."""
+        """A worker has ended or hangs: count the death for its current request, and give up a second-time offender; the lock is held."""
         self._worker = None
         well = worker.ended_well()
         worker.end()
@@ -248,7 +248,7 @@ class Compiler:
         self._count_deaths([first] if worker.spoke else list(self._pending))
 
     def _count_deaths(self, keys: list[str]) -> None:
-        """Workers have ended at these requests: the second time they are given up."""
+        """Count deaths of workers at these requests; a request is given up at the second."""
         known = [key for key in keys if key in self._pending]
         for key in known:
             self._pending[key].deaths += 1
@@ -257,7 +257,7 @@ class Compiler:
         )
 
     def _hear(self, worker: _Worker, message: dict[str, Any]) -> None:
-        """What a worker says beside answers: what it is at, and that a copy of it has ended at a request; the lock is held."""
+        """Handle messages other than answers: the current request, and the death of a copy; the lock is held."""
         worker.at = message.get("at", worker.at)
         if "lost" in message:
             worker.asked.discard(message["lost"])
@@ -270,7 +270,7 @@ class Compiler:
             self._on_answer(key, None, error)
 
     def close(self) -> None:
-        """End the worker; a later request starts another."""
+        """Stop the worker; a later request starts another."""
         with self._changed:
             self._manager = None
             worker, self._worker = self._worker, None
@@ -280,7 +280,7 @@ class Compiler:
             worker.end()
 
     def forget(self) -> None:
-        """In a forked child, where there is neither the worker nor the threads."""
+        """In a forked child: the worker and the threads do not exist there."""
         if self._worker is not None:
             self._worker.forget()
         self._worker = self._manager = None

@@ -53,18 +53,21 @@ Number = Callable[[Size], Any]  # an int; or a size again, where formulas are as
 
 @dataclass(frozen=True)
 class Cost:
-    """What some work is.
+    """The cost of some work.
 
     Parameters
     ----------
     operations
-        How often a scalar function is applied: an addition, a comparison and an ``exp`` are one each. A number, or a formula in sizes.
+        The number of applications of scalar functions: an addition, a comparison and an ``exp`` count one each. A
+        number, or a
+        formula in sizes.
     flops
-        The same in floating-point operations: an ``exp`` is the additions, multiplications and divisions in it.
+        The number of floating-point operations: an ``exp`` counts as the additions, multiplications and divisions in
+        it.
     moved
-        Bytes of the arrays that are read and written: in each pass over arrays each of them once.
+        The bytes of the arrays read and written, each array once per pass over arrays.
     known
-        Whether that is all: how often a ``while`` iterations nobody knows before.
+        Whether this is all: the number of iterations of a ``while`` is not known before the run.
 
     Examples
     --------
@@ -102,7 +105,7 @@ def total(costs: Iterable[Cost]) -> Cost:
 
 
 def flops_in(node: Node) -> int:
-    """The floating-point operations in one application of a pointwise node."""
+    """The number of floating-point operations in one application of a pointwise node."""
     if node.op is power and (known := exponent(node)) is not None:
         return max(1, round(abs(known)) - 1)
     kind = max((t.dtype for n in (node, *node.args) for t in n.types), key=lambda d: d.itemsize)
@@ -113,15 +116,16 @@ def flops_in(node: Node) -> int:
 
 
 def of_graph(nodes: Iterable[Node], number: Number) -> Cost:
-    """What NumPy does for nodes, one after the other: each reads its operands and writes its result."""
+    """The cost of computing nodes with NumPy, one after the other: each reads its operands and writes its result."""
     return total(of_node(node, number) for node in nodes)
 
 
 def by_node(nodes: Iterable[Node], number: Number) -> Iterator[tuple[Node, Cost, Node]]:
-    """Each node with what NumPy does for it and the outermost region that it is in; without one, itself.
+    """For each node: the node, its cost in NumPy, and the outermost region that contains it (or itself).
 
-    In loops it is as often as these iteration. Of a choice both branches are given, and of a ``while`` one iteration, as costs that
-    are not all.
+    Costs in loops are multiplied by the number of iterations. For a choice, both branches are given, and for a
+    ``while`` one
+    iteration, as costs that are not ``known``.
     """
     for node in nodes:
         graphs = graphs_of(node)
@@ -136,7 +140,7 @@ def by_node(nodes: Iterable[Node], number: Number) -> Iterator[tuple[Node, Cost,
 
 
 def of_node(node: Node, number: Number) -> Cost:
-    """What NumPy does for one node: its operands are read and its result is written, once; views move nothing."""
+    """The cost of one node in NumPy: operands are read and the result is written, once; views move nothing."""
     kind = node.op.kind
     if kind == "leaf" or not node.args or kind == "move":
         return Cost(0, 0, _moved_by_move(node, number) if kind == "move" else 0)
@@ -149,7 +153,7 @@ def of_node(node: Node, number: Number) -> Cost:
 
 
 def _touched_by_numpy(node: Node, sizes: _Sizes) -> Any:
-    """The bytes that NumPy reads and writes: of what is taken from, or stored into, as much as is taken or stored."""
+    """The bytes that NumPy reads and writes; for indexed reads and stores only the elements concerned."""
     if is_taken(node.op):
         return 2 * sizes.bytes_of(node) + sum(map(sizes.bytes_of, node.args[1:]))
     if isinstance(node.op, Update | Store):
@@ -159,14 +163,14 @@ def _touched_by_numpy(node: Node, sizes: _Sizes) -> Any:
 
 
 def _moved_by_move(node: Node, number: Number) -> Any:
-    """Moves that an index says are views; others copy."""
+    """The bytes a move copies; none if it is a view."""
     if is_inline_move(node) or kind_of(node) == "view" or node.op is RESHAPE:
         return 0
     return 2 * _Sizes(number).bytes_of(node)
 
 
 def _work(node: Node, sizes: _Sizes) -> tuple[Any, int]:
-    """How many applications of functions a node is, and the floating-point operations in each."""
+    """The number of scalar function applications of a node, and the floating-point operations in each."""
     extents = [sizes.elements(n) for n in (node, *node.args)]
     if node.op is CONTRACT:
         (left, right), _ = split(node["subscripts"])
@@ -221,7 +225,7 @@ _LIBRARY: dict[Operation, Callable[[list[int], int], int]] = {
 
 
 class _Sizes:
-    """Sizes as numbers; whether all of them are known."""
+    """Sizes as numbers; records whether all of them are known."""
 
     def __init__(self, number: Number) -> None:
         self._number = number
@@ -241,7 +245,7 @@ class _Sizes:
         return _largest(prod(map(self, t.shape)) for t in node.types)
 
     def bytes_of(self, node: Node) -> Any:
-        """The bytes of the arrays that a value is; numbers are none."""
+        """The bytes of a value's arrays; numbers do not count."""
         return sum(prod(map(self, t.shape)) * t.dtype.itemsize for t in node.types if t.shape)
 
 
@@ -249,20 +253,20 @@ class _Sizes:
 
 
 def of_plan(plan: Plan, number: Number) -> list[Cost]:
-    """What each step of a plan does, as its loops are written.
+    """The cost of each step of a plan, by its loops.
 
     Parameters
     ----------
     plan
         Kernels and calls of NumPy.
     number
-        What number a size is.
+        Gives the number of a size.
 
     Returns
     -------
     list of Cost
         One for each of ``plan.steps``. In a kernel, a pass over arrays counts each array once, however often its loops
-        read it; what is kept for a tile of rows, in the cache, is not counted.
+        read it; tiles of rows, which stay in the cache, are not counted.
     """
     counter = _Counter(plan, number)
     return [counter.kernel(step) if isinstance(step, Kernel) else counter.call(step) for step in plan.steps]
@@ -291,7 +295,7 @@ class _Counter:
                 self._note(inner)
 
     def call(self, node: Node) -> Cost:
-        """A call of NumPy; of a region whose iterations Python runs, its plan as often as is known."""
+        """The cost of a NumPy call; for a region whose iterations Python runs, that of its plan times the known iterations."""
         plans = self.plan.regions.get(node)
         if plans is None:
             return _with_operands(node, self.number)
@@ -299,7 +303,7 @@ class _Counter:
         return _repeated(node, inner, self.number)
 
     def kernel(self, kernel: Kernel) -> Cost:
-        """A kernel: its nests and regions, and numbers that are computed once."""
+        """The cost of a kernel: its nests and regions, and numbers that are computed once."""
         once: set[Node] = set()
         return total(self.part(part, once) for part in kernel.parts)
 
@@ -323,7 +327,7 @@ class _Counter:
         return total(counts) + Cost(0, 0, sum(touched.values()), sizes.known)
 
     def _touched(self, nest: Nest, stage: Stage, sizes: _Sizes) -> list[tuple[Node, Any]]:
-        """The arrays in memory that a stage reads and writes, each with the bytes of what it touches."""
+        """The arrays in memory that a stage reads and writes, each with the bytes of the elements touched."""
         found: list[tuple[Node, Any]] = []
         for node, index in stage.reads:
             inside = nest.storage.get(node, Storage.FULL)
@@ -336,7 +340,7 @@ class _Counter:
         return found
 
     def _bytes(self, node: Node, index: IndexTuple, stage: Stage, sizes: _Sizes) -> Any:
-        """The bytes of the elements that an index goes through: where it is read elsewhere, as many as there are iterations."""
+        """The bytes of the elements that an index visits; for gathered arrays, one element per iteration."""
         taken = {int(i.variable[1:]) for i in index if i.variable is not None}
         anywhere = node in self.gathered or (
             node is stage.root and "slices" not in node.params and stage.written is not None
@@ -345,7 +349,7 @@ class _Counter:
         return apply("min", prod(extents), sizes.elements(node)) * node.type.dtype.itemsize
 
     def loop(self, nest: Nest, loop: Loop, once: set[Node], sizes: _Sizes) -> Cost:
-        """The functions that one loop applies, each in the innermost of the loops that it depends on."""
+        """The cost of the functions in one loop, each counted in the innermost loop it depends on."""
         domain = [sizes(s) for s in loop.stages[0].domain]
         memo: set[Read] = set()
         cost = NONE
@@ -356,7 +360,7 @@ class _Counter:
         return cost
 
     def _inside(self, root: Node, read: Read, extents: Sequence[Any], memo: set[Read], once: set[Node]) -> Cost:
-        """The functions that are written into a loop for one value of a stage."""
+        """The cost of the functions inlined for one value of a stage."""
         cost = NONE
         stack = [read]
         while stack:
@@ -380,7 +384,7 @@ class _Counter:
 
 
 def _own(stage: Stage, iterations: Any) -> Cost:
-    """What a stage does itself: a fold's step, the product in a contraction, the sum into an array."""
+    """The cost of a stage itself: the steps of a fold, the products of a contraction, the additions into an array."""
     if stage.kind == "map":
         return NONE
     if stage.kind == "store":
@@ -389,7 +393,7 @@ def _own(stage: Stage, iterations: Any) -> Cost:
 
 
 def _with_operands(node: Node, number: Number) -> Cost:
-    """A call of NumPy in a plan: what is below views is read once."""
+    """The cost of a NumPy call in a plan; operands below views are read once."""
     found = of_node(node, number)
     if node.op.kind in {"leaf", "move"}:
         return found
@@ -403,7 +407,7 @@ def _parts_in(blocks: Iterable[Block]) -> list[Any]:
 
 
 def _repeated(region: Node, inner: Sequence[Cost], number: Number) -> Cost:
-    """A loop as often as it runs, where that is known before; of a choice the branch that costs more."""
+    """The cost of a loop times its iterations, if known; for a choice, that of the dearer branch."""
     if region.op is COND:
         if all(isinstance(c.flops, int) and isinstance(c.moved, int) for c in inner):
             return max(inner, key=lambda c: (c.flops, c.moved), default=NONE) + Cost(known=False)
@@ -414,7 +418,7 @@ def _repeated(region: Node, inner: Sequence[Cost], number: Number) -> Cost:
 
 
 def _within(graph: Graph, region: Node, number: Number) -> Number:
-    """What the sizes of a region's graph are: those of its operands, which its last arguments are."""
+    """The sizes in a region's graph, from those of its operands, which are its last arguments."""
     sizes = _Sizes(number)
     given = region.args[len(region.args) - len(graph.parameters) :]
     shapes = [tuple(map(sizes, a.type.shape)) for a in given]
@@ -428,7 +432,7 @@ def _within(graph: Graph, region: Node, number: Number) -> Number:
 
 
 def _formulas(graph: Graph, shapes: Sequence[Sequence[Size]]) -> Number:
-    """The sizes of a region's graph as formulas in those outside; a LookupError for one that iterations decide."""
+    """The sizes in a region's graph as formulas in outer sizes; raises LookupError for one that depends on iterations."""
     known: dict[Atom, Size] = {}
     for parameter, shape in zip(graph.parameters, shapes, strict=True):
         found = ((bare_atom(inner), outer) for inner, outer in zip(parameter.type.shape, shape, strict=True))
@@ -443,7 +447,7 @@ def _formulas(graph: Graph, shapes: Sequence[Sequence[Size]]) -> Number:
 
 
 def _iterations(node: Node, number: Number) -> Any:
-    """How often a region iterations, where that is known before: what is no loop and no choice, once."""
+    """The number of iterations of a loop, 1 for a call; None if it is not known before the run, or the region is a choice."""
     if node.op is not LOOP:
         return None if node.op in {WHILE, COND} else 1
     count = as_size(node.args[0])

@@ -51,13 +51,13 @@ def print_kernel(
     memory
         Which values share an array.
     copied
-        What begins with a copy of what it changes.
+        Steps that begin with a copy of what they change.
     stored
         Whether a node has an array of its own, or is computed by a stage.
     exported
-        Whether a node is needed when the kernel has run.
+        Whether a node is needed after the kernel.
     names
-        What the user calls values.
+        The user's names of nodes.
     """
     text = KernelText(stored, exported, memory, copied)
     if kernel.regions and len(kernel.parts) > 1:
@@ -101,7 +101,7 @@ def _print_nest(text: KernelText, nest: Nest) -> None:
 
 
 def print_before(text: KernelText, stage: Stage) -> None:
-    """The copy of what is stored into, where that is still needed as it was."""
+    """Print the copy of an array that is stored into, if its old contents are still needed."""
     root = stage.root
     if root in text.copied.get(root, ()):
         text.lines += text.copy(root, root.args[0])
@@ -127,7 +127,7 @@ def _print_rows(text: KernelText, nest: Nest) -> None:
 
 
 def _print_twice(text: KernelText, nest: Nest) -> None:
-    """A nest that is run many times: where it is large it is one that threads share, else as plain as it can be."""
+    """Print a nest that runs many times in two versions: shared among threads if it is large, else as plain as possible."""
     lines, scalars = text.lines, text.scalars
     printed: list[tuple[list[Line], dict[Any, str]]] = []
     for shared in (True, False):
@@ -180,7 +180,7 @@ def _print_loop(text: KernelText, nest: Nest, *, shared: bool) -> None:
 
 
 def _tile(text: KernelText, nest: Nest, width: Size | None, sharing: Sharing | None, least: int) -> tuple[str, str]:
-    """How many rows a tile has, and how many elements a row, as texts: by the width of rows, where there is one."""
+    """Texts for the number of rows in a tile and of elements in a row, by the width of rows if there is one."""
     if width is not None:
         each, rows = text.fresh("width"), sharing.rows if sharing else text.fresh("rows")
         found = rows if least == 1 else text.fresh("few")
@@ -197,7 +197,7 @@ def _tile(text: KernelText, nest: Nest, width: Size | None, sharing: Sharing | N
 def _print_shares(
     text: KernelText, sharing: Sharing, tile: tuple[str, str], lines: list[Line], work: str, rows: str
 ) -> None:
-    """The loop over shares of rows, given how many rows a tile has and how many elements a row, and what a share runs."""
+    """Print the loop over shares of rows, given the texts of :func:`_tile` and the lines that a share runs."""
     share, end = sharing.share, f"first + {sharing.share}"
     text.lines += [
         (f"{share} = share_rows({rows}, {tile[0]}, {tile[1]}, {text.size(sharing.kept)})", None),
@@ -208,7 +208,7 @@ def _print_shares(
 
 
 def _print_interchanged(text: KernelText, parts: list[Part]) -> bool:
-    """Print a loop, with nests around it, by tiles of elements, if each iteration works on each element by itself."""
+    """Print a loop, with the nests around it, by tiles of elements, if its iterations treat each element separately."""
     loop = None if text.depth else surrounded(parts, text.copied, text.memory.owner)
     if loop is None:
         return False
@@ -224,10 +224,11 @@ def _print_interchanged(text: KernelText, parts: list[Part]) -> bool:
 
 
 def may_share(nest: Nest, *, inside: bool = False) -> bool:
-    """Whether threads may share the rows of a nest: each stores elements of its own, or is a part of a total.
+    """Whether threads may share the rows of a nest: each stores its own elements, or a part of a total.
 
-    ``inside`` a loop or a branch, where a nest is printed twice, only those that may be large, with extents that are the same in
-    each iteration.
+    ``inside`` a region, where a nest is printed twice, only for nests that may be large and whose extents are the same
+    in each
+    iteration.
     """
     if inside and (
         any(nodes_of(e) for s in nest.stages for e in s.domain) or is_at_least(INSIDE - 1 - work_in(nest), 0)
@@ -242,7 +243,7 @@ def may_share(nest: Nest, *, inside: bool = False) -> bool:
 
 
 def work_in(nest: Nest, depth: int = 0) -> Size:
-    """About how many eighths of an operation a nest is, without what is rare; of an iteration of its first loops with ``depth`` axes."""
+    """About how many eighths of an operation a nest takes, without rare parts; with ``depth``, of one iteration of its outer loops."""
     done = [s for s in nest.stages if skip_of(s) is None] or nest.stages
     return sum((product(tuple(s.domain[depth:])) * EIGHTHS * (s.ops + 1) for s in done), 0)
 

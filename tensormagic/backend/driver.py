@@ -39,7 +39,7 @@ _serial = count()
 
 
 class Driver(Walk):
-    """The source of a plan's ``run``, and what it refers to."""
+    """The source of a plan's ``run``, and the objects it refers to."""
 
     def _begin(self) -> None:
         self.regions: dict[Node, str] = {}
@@ -91,7 +91,7 @@ class Driver(Walk):
         return "(" + "".join(f"{self.size(s)}, " for s in shape).rstrip() + ")"
 
     def constant(self, prefix: str, value: Any) -> str:
-        """A name for a value that the function refers to."""
+        """A name for an object that the function refers to."""
         name = f"{prefix}{len(self.names)}"
         self.names[name] = value
         return name
@@ -175,7 +175,7 @@ class Driver(Walk):
         return f"id({name})"
 
     def _watch(self, faults: Sequence[Fault | Raised]) -> list[str]:
-        """Have room for what a kernel says of a fault; gives the lines that raise it."""
+        """Allocate room for a kernel's fault record; returns the lines that raise the error."""
         name = self._faults
         self.lines.append(f"{name} = zeros(4, int64)")
         self.ledger.take(name, 32)
@@ -196,7 +196,7 @@ class Driver(Walk):
         self.lines += after
 
     def _print_call(self, call: str, name: str = "") -> None:
-        """A call of a kernel; of a library, which gives what has that ``name``."""
+        """Print the call of a kernel, or of a library, whose result is assigned to ``name``."""
         self.lines.append(f"{name} = {call}" if name else call)
 
     def _tile(self, entry: Entry, number: int, *, shared: bool = False) -> str:
@@ -212,7 +212,7 @@ class Driver(Walk):
         return tile
 
     def _parts(self, entry: Entry, number: int) -> str:
-        """Memory in which shares of a loop add up a node by elements."""
+        """Allocate the memory in which shares of a loop accumulate a node."""
         parts, (node, rows, kept) = self._local(f"parts{number}"), entry.key
         count = node.type.size
         most = apply("min", MOST_SHARES, apply("floordiv", rows * (entry.width + 1), SHARE))
@@ -225,7 +225,7 @@ class Driver(Walk):
         return parts
 
     def _trade(self, entry: Entry, traded: str) -> list[str]:
-        """What arrays are called after they have traded places; a kernel that is left early does not say it."""
+        """Rename arrays after a kernel has traded them; a kernel that is left early does not report that."""
         names = [self._array(owner) for owner in entry.key]
         self.lines.append(f"{traded} = zeros({len(names)}, int64)")
         places = [f"places[{traded}[{k}]]" for k in range(len(names))]
@@ -235,7 +235,7 @@ class Driver(Walk):
         return [f"places = ({both})", f"{both} = {', '.join(places)}", "del places"]
 
     def operand(self, node: Node) -> str:
-        """A value as NumPy's own functions take it."""
+        """A value as NumPy functions take it."""
         if is_base(node) and node.op is not CONSTANT:
             return self.variables[node]
         if node.op is CONSTANT:
@@ -325,7 +325,7 @@ class Driver(Walk):
 
     @property
     def bound_source(self) -> str:
-        """The text of what gives ``run`` for sizes that are known: without ``sizes`` and ``flag``, and None where it takes long."""
+        """The text of a function that makes ``run`` for known sizes: without ``sizes`` and ``flag``; it gives None for long runs."""
         work, need = self._work(), self._need()
         left = [f"if {what} > {most}: return None" for what, most in ((work, self._at_once()), (need, GATE)) if what]
         left += [f"if {self.size(self.gate)} > least_effort(): return None"] if self.gate else []
@@ -345,18 +345,18 @@ class Driver(Walk):
 
     @property
     def gate(self) -> Size:
-        """About how many picoseconds all that could be handed out takes; 0 where nothing can be."""
+        """About how many picoseconds the steps take that other threads could run; 0 if there are none."""
         return 0 if self.given else self.overlap.gate
 
     def _beside(self, values: str) -> list[str]:
-        """The line that runs steps at the same time where that pays; where it fails, they run in their order, to the first error."""
+        """The line that runs steps concurrently if that pays; if it fails, they run in order, up to the first error."""
         if not self.gate:
             return []
         gate = f"{self.size(self.gate)} > least_effort()"
         return [f"if {gate} and (done := beside(sizes, ({values}), flag)) is not None: return done"]
 
     def _numbers(self) -> list[str]:
-        """The lines in which the symbols of sizes get their numbers."""
+        """The lines that read the values of size symbols."""
         sizes = [f"{name} = sizes[{self.constant('s', a)}]" for a, name in self.symbols.items()]
         sizes += self.rooms
         return [*sizes, "size = sizer(sizes, {})"] if "needs_size" in self.names else sizes
@@ -365,7 +365,7 @@ class Driver(Walk):
         return [f"if {self.size(extent)} == 0: raise ValueError({text!r})" for extent, text in self.refusals()]
 
     def _need(self) -> str:
-        """The bytes that are needed at once, as far as they are known before anything runs; empty where that is never much."""
+        """The peak memory in bytes as far as it is known before the run; empty if it is always small."""
         sizes = self.ledger.known_before(self.graph.parameters)
         texts = [self.size(s) for s in sizes if isinstance(s, Dim) or s > GATE]
         self.names["largest"] = self.ledger.largest[1]
@@ -376,7 +376,7 @@ class Driver(Walk):
 
     @cached_property
     def work(self) -> Size:
-        """About how many eighths of an operation all kernels are."""
+        """About how many eighths of an operation all kernels take."""
         total: Size = 0
         for step in self.steps:
             if isinstance(step, Kernel):
@@ -385,12 +385,12 @@ class Driver(Walk):
 
     @cached_property
     def is_counted(self) -> bool:
-        """Whether sizes decide how much work that is."""
+        """Whether that amount of work follows from sizes."""
         steps = (s for k in self.steps if isinstance(k, Kernel) for s in k.steps if not isinstance(s, Check))
         return not self.regions and all(map(is_counted, steps))
 
     def _at_once(self) -> int | str:
-        """From how much work on it runs beside the main thread."""
+        """The amount of work from which the plan runs beside the main thread."""
         return "pace.most" if self.is_counted else LONG
 
     def _shares(self) -> bool:
@@ -403,7 +403,7 @@ class Driver(Walk):
         regions: Mapping[Node, Callable[..., Any]],
         beside: Callable[..., list[Any] | None] | None = None,
     ) -> Callable[..., list[Any]]:
-        """The function, with the kernels and regions that it calls; ``beside`` runs steps at the same time."""
+        """The function, with its kernels and regions; ``beside`` runs steps concurrently."""
         texts, number = (self.source, self.bound_source if beside else ""), next(_serial)
         space = dict(self.names) | {f"kernel{k}": kernel for k, kernel in kernels.items()}
         space |= {name: regions[node] for node, name in self.regions.items()}
@@ -415,7 +415,7 @@ class Driver(Walk):
 
 
 def _is_turned(subscripts: str) -> bool:
-    """Whether ``np.matmul`` computes a contraction of two matrices, of which some are transposed."""
+    """Whether ``np.matmul`` computes a contraction of two matrices, some of them transposed."""
     recipe = recipe_of(subscripts)
     return recipe.way == "turned" and recipe.out is None
 
@@ -428,7 +428,7 @@ def _is_matmul(subscripts: str) -> bool:
 
 
 def _passed_on(node: Node) -> Node:
-    """The node whose very value another one hands on, after a check."""
+    """The node whose value ``node`` passes on after a check."""
     while node.op is AFTER:
         node = node.args[1]
     return node

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Binding:
-    """Gives a plan's function for known sizes; its text is compiled when it is asked for first."""
+    """Gives a plan's function for known sizes; compiled on first use."""
 
     def __init__(self, text: str, filename: str, space: dict[str, Any]) -> None:
         self._text = text, filename

@@ -13,7 +13,7 @@ BITS = {"x86_64": 0b1101, "AMD64": 0b1101, "aarch64": 0b111, "arm64": 0b111}.get
 
 
 def _function(name: str) -> Callable[[int], int]:
-    """A function of the C library; one that finds nothing, where that has none."""
+    """A function of the C library; one that returns 0 if it is missing."""
     for library in (None, "libm.so.6"):
         with suppress(OSError, AttributeError):
             return getattr(ctypes.PyDLL(library), name)
@@ -29,18 +29,18 @@ def clear() -> None:
 
 
 def seen() -> int:
-    """What was seen on this thread: each thread has flags of its own."""
+    """The floating-point flags of this thread."""
     return _test(BITS)
 
 
 def take_over(found: int) -> None:
-    """Have this thread have seen what another one has."""
+    """Set flags in this thread that were set in another."""
     if found:
         _raise(found)
 
 
 def suspicious(results: Sequence[Any]) -> bool:
-    """Whether a flag is set, or a number among ``results`` is not finite: a reason to look for the line that it comes from."""
+    """Whether a floating-point flag is set, or a result is not finite: a reason to search for the line responsible."""
     if _test(BITS):
         return True
     for result in results:  # noqa: SIM110 (a generator takes longer than all the rest)

@@ -11,18 +11,18 @@ _rounds: ContextVar[bool] = ContextVar("rounds", default=False)
 
 
 def is_fused() -> bool:
-    """Whether functions of elements are written into what reads them, and loops over the same elements joined."""
+    """Whether element-wise functions are inlined into their readers, and loops over the same elements are joined."""
     return _fused.get()
 
 
 def may_round() -> bool:
-    """Whether sums may be added up in another order than NumPy has, and sums of products rounded once."""
+    """Whether sums may be reordered, and products and sums fused, so that rounding differs from NumPy's."""
     return _rounds.get()
 
 
 @contextmanager
 def fusing(*, fused: bool, rounds: bool) -> Generator[None]:
-    """Make plans with fusion, or without; that may round otherwise than NumPy, or not."""
+    """Make plans with or without fusion, and with or without other rounding than NumPy's."""
     tokens = _fused.set(fused), _rounds.set(rounds)
     try:
         yield

@@ -26,16 +26,16 @@ def steps_rounded_once(
     carries: Mapping[Node, Node],
     index: Node | None,
 ) -> dict[Node, tuple[Node, Node]]:
-    """The sums in what roots are computed of that are rounded once, each with its product and its number.
+    """The sums that can be rounded once, as fused multiply-adds, each with its product and its number.
 
     Parameters
     ----------
     roots
         What a loop over elements computes.
     stored
-        Whether a node has an array of its own: it is read there.
+        Whether a node has an array of its own, where it is read.
     carries, index
-        For an iteration of a loop within: what is carried to it, by what becomes of that, and its number.
+        For an iteration of an inner loop: its carries, by their next values, and its index.
     """
     if not may_round():
         return {}
@@ -68,7 +68,7 @@ def _depending(nodes: Iterable[Node], on: set[Node | None]) -> set[Node | None]:
 
 
 def _parts(node: Node) -> tuple[Node, Node] | None:
-    """A product and the number that is added to it."""
+    """A product and the number added to it; None for other sums."""
     left, right = node.args
     for product, number in ((left, right), (right, left)):
         if product.op is multiply and product.type.dtype == node.type.dtype and _is_number(number):

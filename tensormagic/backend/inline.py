@@ -42,7 +42,7 @@ class Room(Source):
 
 
 class Growing(Room):
-    """An array that holds nothing yet, and gets as long as what is stored into it."""
+    """A new array that becomes as long as what is stored into it."""
 
 
 def is_growing(node: Node) -> bool:
@@ -51,19 +51,19 @@ def is_growing(node: Node) -> bool:
 
 
 def is_room(node: Node) -> bool:
-    """Whether a node is an array that holds nothing yet."""
+    """Whether a node is a new, uninitialised array."""
     return isinstance(node.params.get("source"), Room)
 
 
 def room(t: Type, kind: type[Room] = Room) -> Node:
-    """An array that holds nothing yet; the integers in its shape have to be there before it."""
+    """A new, uninitialised array; the integers in its shape must be computed before it."""
     return make(INPUT, type=t, source=kind("room"), extents=t.shape)
 
 
 def expand_all(results: Sequence[Node], *, inside: bool = False) -> list[Node]:
-    """The same results in ops that have no simpler form, and without calls.
+    """The same results in ops that have no simpler form, without calls.
 
-    ``inside`` of a region that may become one function, sums and products of complex numbers are those of their parts.
+    ``inside`` a region that may become one function, sums and products of complex numbers are split into their parts.
     """
     memo: dict[Node, Node] = {}
     called: dict[Node, tuple[Node, ...]] = {}
@@ -97,7 +97,7 @@ _serial = count()
 
 
 def _called(node: Node) -> list[Node] | None:
-    """What a call gives, over its operands; None for any other node. What is computed twice on purpose stays so."""
+    """The results of a call over its operands; None for any other node. Deliberate recomputation stays."""
     if node.op is GRAD:
         node = node.op.expand(node) or node
     if node.op not in {CALL, CHECKPOINT}:
@@ -107,7 +107,7 @@ def _called(node: Node) -> list[Node] | None:
 
 
 def _simpler(node: Node) -> Node | None:
-    """A node in simpler ops; None where it is simple."""
+    """A node in simpler ops; None if it is simple."""
     if node.op is FIXED:
         return node.args[0]
     if node.op in {SET, ADD_AT} and not node.type.shape:
@@ -123,7 +123,7 @@ def _simpler(node: Node) -> Node | None:
 
 
 def _stored_number(node: Node) -> Node:
-    """A store into an array without axes as the number that is there then."""
+    """A store into a rank-0 array, as the number it holds afterwards."""
     x, value = node.args
     value = astype(value, x.type.dtype)
     return to_form(value if node.op is SET else add(x, value), node.type.form)
@@ -138,7 +138,7 @@ def _is_product(node: Node) -> bool:
 
 
 def _is_stacked(node: Node) -> bool:
-    """Whether a contraction is neither a product with a vector nor one of two matrices: no loops of their own are known for it."""
+    """Whether a contraction is neither a matrix-vector nor a matrix-matrix product, for which there are special loops."""
     (a, b), out = split(node["subscripts"])
     matrices = len(a) == len(b) == len(out) == 2
     return (
@@ -150,7 +150,7 @@ def _is_stacked(node: Node) -> bool:
 
 
 def _product(node: Node) -> Node:
-    """A contraction as a product of elements, of which sums are taken where it sums."""
+    """A contraction as an element-wise product, summed over the summed axes."""
     (a, b), out = split(node["subscripts"])
     every = out + "".join(sorted(set(a + b) - set(out)))
     sizes = dict(zip(a + b, [*node.args[0].type.shape, *node.args[1].type.shape], strict=True))
@@ -169,7 +169,7 @@ def _product(node: Node) -> Node:
 
 
 def by_parts(node: Node) -> Node | None:
-    """A sum, or a product of matrices, of complex numbers by their parts; None for any other node."""
+    """A sum, or a matrix product, of complex numbers by real and imaginary parts; None for any other node."""
     if not (node.op is CONTRACT or node.op is SUM) or node.type.dtype != COMPLEX:
         return None
 
@@ -187,7 +187,7 @@ def by_parts(node: Node) -> Node | None:
 
 
 def joined(node: Node, **more: Any) -> Node:
-    """Parts stored one after the other into an array that holds nothing yet, by stores that have ``more`` parameters."""
+    """A concatenation as stores into a new array; the stores get the parameters ``more``."""
     found = room(node.type)
     offset: Size = 0
     for part in node.args:
@@ -209,12 +209,12 @@ def rim(part: Sequence[tuple[Size, Size, int]], shape: Sequence[Size]) -> list[t
 
 
 def is_box(part: Sequence[tuple[Size, Size, int]]) -> bool:
-    """Whether a part of an array is one without gaps, and the same at every iteration."""
+    """Whether a slice has no gaps and is the same at every iteration."""
     return all(step == 1 and not nodes_of(first) and not nodes_of(extent) for first, extent, step in part)
 
 
 def _begun(node: Node, own: int) -> Node:
-    """A store into part of an array of equal constants, of which the rest alone is filled."""
+    """A store into part of an array of equal constants, changed to fill only the rest of the array."""
     base = node.args[0] if node.op is SET and node.type.shape else node
     fills = base is not node and base.op is BROADCAST and base.args[0].op is CONSTANT
     if not fills or base.args[0].type.shape or not is_box(node["slices"]) or node.type.dtype != node.args[1].type.dtype:
@@ -227,18 +227,18 @@ def _begun(node: Node, own: int) -> Node:
 
 
 class Instance:
-    """A closed graph's nodes over the nodes around it.
+    """A closed graph's nodes in terms of the nodes around it.
 
     Parameters
     ----------
     graph
         The graph.
     operands
-        What stands for its parameters.
+        The nodes for its parameters.
     own
-        A number that makes the nodes differ from those of every other place where the same graph is written.
+        A number that makes the nodes differ from those of other instances of the same graph.
     there
-        What is stored around it: moves of these among the operands are written anew.
+        What is stored outside: moves of these among the operands are built anew.
     """
 
     def __init__(
@@ -292,12 +292,12 @@ class Instance:
 
 
 def marked(node: Node, own: int) -> Node:
-    """A node that differs from every one that is written elsewhere; not constants, nor single results."""
+    """A node made distinct from those of other instances; constants and single results stay."""
     if node.op is ITEM or not (node.args or node.op is IOTA):
         return node
     return make(node.op, node.args, type=None if node.args else node.type, **{**node.params, MARK: own})
 
 
 def is_marked(node: Node, own: int) -> bool:
-    """Whether a node, or the one that it is a result of, has been marked so."""
+    """Whether a node, or the node it is a result of, carries this mark."""
     return (node.args[0] if node.op is ITEM else node).params.get(MARK) == own

@@ -33,7 +33,7 @@ OPS_TOGETHER = 64  # operations of them in all
 
 @dataclass(frozen=True)
 class Interchanged:
-    """Such a loop.
+    """A loop whose iterations run element by element, tile by tile.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Interchanged:
     nest
         All that an iteration computes, as one loop over elements.
     ends
-        The arrays of which each element is changed, with what it is after an iteration.
+        The arrays whose elements change, each with its value after an iteration.
     before, after
         Nests that run tile by tile with it.
     """
@@ -60,13 +60,13 @@ class Interchanged:
 
     @property
     def is_strided(self) -> bool:
-        """Whether elements next to each other are far apart in memory: an iteration is at one place along the last axis of an array."""
+        """Whether neighbouring elements are far apart in memory, because an iteration fixes the place along an array's last axis."""
         stages = self.nest.stages
         touched = [index for s in stages for index in (*(i for _, i in s.reads), s.written or ())]
         return any(index and index[-1].variable is None and any(i.variable for i in index) for index in touched)
 
     def print_tile(self, text: KernelText) -> tuple[str, list[Line]]:
-        """How many iterations there are, and what a tile from ``start`` to ``stop`` runs."""
+        """The number of iterations, and the lines that a tile from ``start`` to ``stop`` runs."""
         head = self.region.head
         iterations = number(text, head) if head is not None else "0"
         known = 0 if head is None else as_size(head)
@@ -89,7 +89,7 @@ class Interchanged:
         ]
 
     def _together(self, count: Size | None) -> int:
-        """How many iterations are written one after the other, so that what they carry stays in registers."""
+        """How many iterations are written in sequence, so that carries stay in registers."""
         stages = self.nest.stages
         if not self.ends or self.nest.ops > SHORT or any(s.heavy or s.kind == "store" for s in stages):
             return 1
@@ -101,9 +101,9 @@ class Interchanged:
     def _print_loop(
         self, text: KernelText, bounds: str, count: str, together: int, before: Sequence[Nest] = ()
     ) -> list[Line]:
-        """The loop over iterations, ``together`` of them at once, around that over the elements of the tile.
+        """The loop over iterations, ``together`` at once, around the loop over the elements of the tile.
 
-        What the nests ``before`` it compute is computed before the first iteration; they are given where there are no others.
+        Results of the nests ``before`` are computed before the first iteration; pass them only if there are no others.
         """
         index, lines, scalars = text.fresh("iteration"), text.lines, text.scalars
         text.lines = []
@@ -137,7 +137,7 @@ class Interchanged:
         ]
 
     def _with(self, first: Sequence[Nest], owner: Callable[[Node], Node]) -> Nest:
-        """All that an iteration computes and what nests compute before it, of which what the loop then writes over is not stored."""
+        """All that an iteration and the nests before it compute; values that the loop overwrites are not stored."""
         if not first:
             return self.nest
         stages = [s for n in (*first, self.nest) for s in n.stages]
@@ -151,11 +151,11 @@ class Interchanged:
         return found
 
     def _scalars(self, scalars: dict[Any, str], index: str) -> dict[Any, str]:
-        """The numbers that are known in an iteration."""
+        """The numbers known in an iteration."""
         return {**scalars, **({} if self.region.index is None else {(self.region.index, ()): index})}
 
     def _print_iteration(self, body: Body) -> list[str]:
-        """What one iteration computes; what the elements that are carried are after it."""
+        """Print one iteration; returns the carried elements after it."""
         body.print_stages(self.nest.stages)
         return [body.after_store(c, body.value(e, axes_of(c.type.shape)[1])) for c, e in self.ends]
 
@@ -179,9 +179,9 @@ def interchanged(region: Region, copied: Copied, owner: Owner) -> Interchanged |
     region
         A region that is not inside another one.
     copied
-        What begins with a copy of what it changes.
+        Steps that begin with a copy of what they change.
     owner
-        Whose array a value is in.
+        Gives the owner of a value's array.
     """
     body = region.blocks.get("body")
     if body is None or region.head is None or not body.parts:
@@ -205,12 +205,12 @@ def interchanged(region: Region, copied: Copied, owner: Owner) -> Interchanged |
 
 
 def _are_of_one(stages: Sequence[Stage], domain: tuple[Size, ...], copied: Copied) -> bool:
-    """Whether stages compute or store the elements of one domain, in any order of these, and none begins with a copy."""
+    """Whether stages compute or store the elements of one domain, in any order, and none begins with a copy."""
     return not any(s.domain != domain or s.root in copied.get(s.root, ()) or _may_fail(s) for s in stages)
 
 
 def _keep_to_their_own(stages: Sequence[Stage], computed: set[Node], changed: set[Node], owner: Owner) -> bool:
-    """Whether each element reads and writes, of what is computed or changed, its own element alone."""
+    """Whether each element reads and writes, of computed or changed arrays, only its own element."""
     along: dict[Node, tuple[int, ...]] = {}
     for stage in stages:
         for array, index in _touched(stage, computed, changed, owner):
@@ -221,14 +221,14 @@ def _keep_to_their_own(stages: Sequence[Stage], computed: set[Node], changed: se
 
 
 def _flat(stages: list[Stage], stored: set[Node]) -> Nest:
-    """A nest of one loop over all elements, of which these are stored."""
+    """A nest of one loop over all elements that stores these nodes."""
     nest = Nest(stages, depth=len(stages[0].domain), loops=[Loop((), stages)])
     nest.storage = {s.root: Storage.FULL if s.root in stored else Storage.LOCAL for s in stages}
     return nest
 
 
 def gathered(steps: Sequence[Step], copied: Copied, owner: Owner) -> list[Step]:
-    """The steps, with the nests right before and after an interchanged loop that run tile by tile with it in its kernel."""
+    """The steps, with the nests directly before and after an interchanged loop moved into its kernel."""
     for k, step in enumerate(steps):
         if not isinstance(step, Kernel) or not step.regions:
             continue
@@ -246,7 +246,7 @@ def gathered(steps: Sequence[Step], copied: Copied, owner: Owner) -> list[Step]:
 
 
 def surrounded(parts: Sequence[Part], copied: Copied, owner: Owner) -> Interchanged | None:
-    """A loop and nests before and after it as one loop over tiles; None where they are not."""
+    """A loop and the nests around it as one loop over tiles; None if they cannot be."""
     (region,) = (part for part in parts if isinstance(part, Region))
     added = [part for part in parts if isinstance(part, Nest) and _is_flat(part) and len(part.loops) == 1]
     loop = interchanged(region, copied, owner)
@@ -269,13 +269,13 @@ def surrounded(parts: Sequence[Part], copied: Copied, owner: Owner) -> Interchan
 
 
 def _copies_what_is_made(region: Region, made: set[Node], copied: Copied, owner: Owner) -> bool:
-    """Whether a loop begins with a copy of what the nests before it make: it is copied before anything of the kernel has run."""
+    """Whether a loop begins with a copy of a result of the nests before it: copies are made before the kernel runs."""
     copies = copied.get(region.root, ())
     return any(c in copies and owner(s) in made for c, s in zip(region.carries, region.starts, strict=True))
 
 
 def _is_flat(nest: Nest) -> bool:
-    """Whether a nest is over the elements of its stages alone: each of them computes or stores an element."""
+    """Whether all stages of a nest compute or store single elements."""
     return nest.depth > 0 and all(
         s.kind in {"map", "store"} and not s.reduced and (s.written is None or "slices" in s.root.params)
         for s in nest.stages
@@ -283,7 +283,7 @@ def _is_flat(nest: Nest) -> bool:
 
 
 def _may_fail(stage: Stage) -> bool:
-    """Whether one element may be an error and another not: which one is met first depends on the order of elements and iterations."""
+    """Whether single elements may raise errors: which comes first depends on the order of elements and iterations."""
     read = {node for node, _ in stage.reads}
     inside = topological([stage.root], stop=lambda n: n in read)
     return any(
@@ -294,7 +294,7 @@ def _may_fail(stage: Stage) -> bool:
 
 
 def _touched(stage: Stage, computed: set[Node], changed: set[Node], owner: Owner) -> Iterator[tuple[Node, IndexTuple]]:
-    """The arrays, and the indices at which a stage reads and writes, of what the loop computes or changes."""
+    """The arrays, with indices, that a stage reads and writes, among those the loop computes or changes."""
     for node, index in stage.reads:
         if node.type.shape and (node in computed or owner(node) in changed):
             yield owner(node), index
@@ -303,7 +303,7 @@ def _touched(stage: Stage, computed: set[Node], changed: set[Node], owner: Owner
 
 
 def _own_axes(stage: Stage, index: IndexTuple) -> tuple[int, ...] | None:
-    """The axes along which an index is that of the element that a stage is about, where it is the same for all elements along others."""
+    """The axes along which an index follows the stage's element, if it is constant along the others; else None."""
     axes = tuple(k for k, i in enumerate(index) if i.variable is not None or i == ANYWHERE)
     own = tuple(index[k] for k in axes)
     return axes if own == tuple(Index(variable(k)) for k in range(len(stage.domain))) else None

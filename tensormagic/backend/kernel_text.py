@@ -60,7 +60,7 @@ _EXTREMES = {"min", "max"}  # of sizes
 
 
 def _may_wrap(size: Dim) -> bool:
-    """Whether a size of data may need more than 64 bits; not what a loop counts by small steps."""
+    """Whether a data-dependent size may need more than 64 bits; not one that a loop counts in small steps."""
     free = [(m, c) for m, c in size.terms if any(_is_free(a) for a, _ in m)]
     if not free or (len(size.terms) == 1 and size.terms[0][1] == 1 and len(free[0][0]) == 1 and free[0][0][0][1] == 1):
         return False
@@ -70,12 +70,12 @@ def _may_wrap(size: Dim) -> bool:
 
 
 def _is_free(a: Any) -> bool:
-    """Whether an atom is an integer of data of which nothing is known."""
+    """Whether an atom is a data-dependent integer without known bounds."""
     return isinstance(a, Node) and a.bounds == (None, None)
 
 
 class Fault(NamedTuple):
-    """An error, and its texts, with {0}, {1}, {2} for what the kernel noted."""
+    """An error and its texts; {0}, {1}, {2} stand for recorded numbers."""
 
     error: type[Exception]
     texts: tuple[str, ...]
@@ -86,7 +86,7 @@ class Fault(NamedTuple):
 
 
 class Raised(NamedTuple):
-    """An error that the user's code raises: see :data:`~tensormagic.ops.effects.raising.CHECK`; of details the type of each."""
+    """An error raised by the user's code, see :data:`~tensormagic.ops.effects.raising.CHECK`; with the types of its details."""
 
     error: str
     told: str
@@ -94,7 +94,7 @@ class Raised(NamedTuple):
     details: tuple[Type, ...]
 
     def made(self, noted: Sequence[int]) -> BaseException:
-        """The exception, of the bits that were noted."""
+        """The exception, from the recorded bits."""
         given = [_with_bits(t, bits) for t, bits in zip(self.details, noted, strict=False)]
         return made(self.error, self.told, self.place, given)
 
@@ -105,7 +105,7 @@ def _with_bits(t: Type, bits: int) -> Any:
 
 
 class Local(Symbol):
-    """A variable of a kernel in a size: where an index array says what is meant."""
+    """A kernel variable in a size: the place that an index array selects."""
 
 
 @dataclass(frozen=True)
@@ -148,15 +148,15 @@ class Sharing:
     Parameters
     ----------
     rows
-        The name of how many rows a tile has.
+        The variable for the number of rows in a tile.
     share
-        The name of how many rows a share has.
+        The variable for the number of rows in a share.
     count
-        The name of how many shares there are.
+        The variable for the number of shares.
     lines
-        How a share begins.
+        The statements at the start of a share.
     rows_in_all, width, kept
-        How many rows there are, how many elements a row has, and how many elements a share adds up.
+        The number of rows, of elements in a row, and of elements that a share accumulates.
     """
 
     rows: str
@@ -170,7 +170,7 @@ class Sharing:
 
 @dataclass
 class KernelText:
-    """What is printed so far: the table's entries, and lines at the function's own depth."""
+    """The text printed so far: the table's entries, and lines at the function's top level."""
 
     stored: Callable[[Node], bool]
     exported: Callable[[Node], bool]
@@ -224,7 +224,7 @@ class KernelText:
         return f'growing(table, {{}}, "{owner.type.dtype.name}", {self._number_of(owner)})'
 
     def grow(self, node: Node, count: str) -> list[Line]:
-        """Statements that make room for so many elements in an array that grows."""
+        """Statements that make room for ``count`` elements in an array that grows."""
         name, owner = self.array(node), self.memory.owner(node)
         place = next(k for k, entry in enumerate(self.entries, 1) if entry.key is owner)
         wanted = self.fresh("wanted")
@@ -238,18 +238,18 @@ class KernelText:
         ]
 
     def _number_of(self, owner: Node) -> int:
-        """The number of an array: the same one for all that trade places."""
+        """The number of an array; the same for all that trade places."""
         group = self.memory.group(owner)
         if group not in self.groups:
             self.groups[group] = self._number()
         return self.groups[group]
 
     def fault(self, error: type[Exception], message: str, *values: str, advice: str | None = None) -> list[str]:
-        """Statements that note what went wrong, and leave."""
+        """Statements that record an error and return."""
         return self.leave(Fault(error, (message,) if advice is None else (message, advice)), *values)
 
     def leave(self, fault: Fault | Raised, *values: str) -> list[str]:
-        """Statements that note a fault, with what it says of numbers, and leave."""
+        """Statements that record a fault with the numbers for its message, and return."""
         number = self.faults.setdefault(fault, len(self.faults) + 1)
         name = self._declare(
             "fault", "fault", Entry("fault", None), lambda k: f'array(table, {k}, "int64", {MOST_BUFFERS - 1})'
@@ -266,13 +266,13 @@ class KernelText:
 
     @property
     def counts_iterations(self) -> bool:
-        """Whether a loop on data counts its iterations, which `polls` is told: the outermost, where somebody asks."""
+        """Whether a data-dependent loop counts its iterations for `polls`: only the outermost one does."""
         return not self.depth
 
     def polls(self, done: str, count: str, *, inner: bool) -> list[Line]:
-        """What a loop does in each iteration: the outermost looks at the flag, and where that is raised tells how far it is, or ends.
+        """Statements in each iteration: the outermost loop checks the flag, and reports its progress or ends.
 
-        One that has loops of its own, as ``inner`` says, ends where the outermost does.
+        An ``inner`` loop with loops inside ends when the outermost does.
         """
         if not self.depth:
             return [
@@ -283,7 +283,7 @@ class KernelText:
         return [("if stopped(table):", None), ("    return", None)] if inner else []
 
     def latched(self, wanted: Mapping[Node, Node]) -> list[Line]:
-        """Statements after which each first owner has what the second had: arrays trade places, and what is left over goes on."""
+        """Statements after which each owner has the array of the one it maps to; the spare arrays are passed on."""
         sources = set(wanted.values())
         moves = list(wanted.items())
         for source in sources - set(wanted):
@@ -294,7 +294,7 @@ class KernelText:
         return [(line, None) for line in self.trade(moves)]
 
     def _let_trade(self, owner: Node) -> None:
-        """Give an array that is traded its number among those of its memory."""
+        """Register an array among those that trade memory."""
         known, name = self.traded.setdefault(self.memory.group(owner), []), self.names[owner]
         if name not in known:
             known.append(name)
@@ -314,7 +314,7 @@ class KernelText:
         ]
 
     def tile(self, node: Node, count: Size, width: Size | None) -> str:
-        """The name of the memory for one tile of a node: on the stack where a row is one element."""
+        """The memory for one tile of a node; on the stack if a row is one element."""
         key, own = ("tile", node), ("own tile", node)
         lines = self.head if self.sharing is None else self.sharing.lines
         if count != 1:
@@ -335,13 +335,13 @@ class KernelText:
         return self.names[key]
 
     def scratch(self, stem: str, count: int, dtype: str, lines: list[Line]) -> str:
-        """The name of memory on the stack, which ``lines`` make."""
+        """Memory on the stack, declared in ``lines``."""
         name = self.fresh(stem)
         lines.append((f'{name} = scratch({count}, "{dtype}", {self._number()})', None))
         return name
 
     def parts(self, node: Node, sharing: Sharing) -> str:
-        """The name of the memory in which each share but the first adds up a node by elements; the first does so in its array."""
+        """The memory in which each share but the first accumulates a node; the first uses the node's array."""
         entry = Entry("parts", (node, sharing.rows_in_all, sharing.kept), node.type.size, sharing.width)
         number = self._number_of(self.memory.owner(node))  # one pointer in the loop stands for both
         return self._declare(
@@ -349,7 +349,7 @@ class KernelText:
         )
 
     def threads(self) -> str:
-        """The name of the pool that loops are shared among."""
+        """The variable of the thread pool."""
         return self._declare("threads", "threads", Entry("threads", None), lambda k: f"table[{k}]")
 
     def size(self, size: Size) -> str:
@@ -381,9 +381,9 @@ class KernelText:
         return self._declare(a, "n", Entry("size", a), lambda k: f"table[{k}]")
 
     def wide(self, size: Size) -> list[str]:
-        """What is true where a size of data, or a part of it, may need more than 64 bits, which wrap: estimates in floating point.
+        """Conditions under which a data-dependent size, or a part of it, exceeds 64 bits, estimated in floating point.
 
-        And where it is divided by zero.
+        Also conditions for a division by zero.
         """
         if isinstance(size, int):
             return []
@@ -405,7 +405,7 @@ class KernelText:
         return f"({text})" if isinstance(size, Dim) and len(size.terms) > 1 else text
 
     def number(self, value: Any) -> str:
-        """A constant: written out where it is plain, so that the compiler can use it; else an entry of the table."""
+        """A constant: as text if it is plain, so that the compiler can use it; else an entry of the table."""
         dtype = value.dtype
         if dtype.kind == "b":
             return "True" if value else "False"
@@ -425,7 +425,7 @@ class KernelText:
         return literal if dtype in {np.dtype("f8"), np.dtype("i8")} else f"np.{dtype.name}({literal})"
 
     def address(self, number: int) -> str:
-        """An address, which differs from process to process, and is no part of the text: an entry of the table."""
+        """An address, as an entry of the table: it differs between processes, and so is not part of the text."""
         return self._declare(("address", number), "c", Entry("address", number), lambda k: f"table[{k}]")
 
     def finish(self, names: Mapping[Node, str]) -> Printed:
@@ -472,7 +472,7 @@ def float_literal(value: float) -> str:
 
 
 def shown_names(own: Mapping[Any, str], names: Mapping[Node, str], source: str) -> dict[str, str]:
-    """What the user calls the arrays that have a name, as identifiers that nothing else in the kernel's text has."""
+    """The user's names of arrays, as identifiers that are otherwise unused in the kernel's text."""
     taken = {"table", "kernel", "np", "math", "start", "stop", "i", "tile", *INNER, *re.findall(r"[^\W\d]\w*", source)}
     shown: dict[str, str] = {}
     for key, name in own.items():
@@ -484,7 +484,7 @@ def shown_names(own: Mapping[Any, str], names: Mapping[Node, str], source: str) 
 
 
 def _is_of_the_host(a: Apply) -> bool:
-    """Whether a size that is no sum of products is known before the kernel runs, and cannot fail."""
+    """Whether a minimum or maximum of sizes is known before the kernel runs, and cannot fail."""
     return a.function in _EXTREMES and all(
         not isinstance(b, Local | Node) and (not isinstance(b, Apply) or _is_of_the_host(b))
         for s in (a.left, a.right)

@@ -36,18 +36,18 @@ EXPONENTS = frozenset({-1.0, 0.5, 2.0, 3.0, 4.0})
 
 
 def exponent(node: Node) -> float | None:
-    """The constant exponent of a power that a kernel computes without the general function."""
+    """The constant exponent of a power for which kernels need no general function; else None."""
     value = constant_value(node.args[1])
     return float(value) if value is not None and not value.shape and float(value) in EXPONENTS else None
 
 
 def cost_of(op: Any) -> int:
-    """What one application of a pointwise op costs, in additions."""
+    """The cost of one application of a pointwise op, in additions."""
     return 1 if is_cheap(op) else MIDDLING_COST if 0 < op.weight <= _MIDDLING else 12
 
 
 def is_heavy(node: Node) -> bool:
-    """Whether a map is a function that takes a loop of its own."""
+    """Whether a map is dear enough for a loop of its own."""
     return cost_of(node.op) > MIDDLING_COST
 
 
@@ -59,10 +59,11 @@ _kinds: dict[Purpose, weakref.WeakKeyDictionary[Node, str]] = {key: weakref.Weak
 
 
 def kind_of(node: Node) -> str:
-    """What the planner does with a node.
+    """How the planner treats a node.
 
-    ``"base"``: there before anything runs. ``"leaf"``: a number in the text. ``"move"``, ``"map"``, ``"take"``: written
-    into the loops that use them. ``"fold"``, ``"store"``, ``"sequence"``: loops of their own. ``"region"`` and
+    ``"base"``: available from the start. ``"leaf"``: a number in the text. ``"move"``, ``"map"``, ``"take"``: inlined
+    into the
+    loops that use them. ``"fold"``, ``"store"``, ``"sequence"``: loops of their own. ``"region"`` and
     ``"item"``, its results. ``"view"``: other axes over the same memory. ``"library"``: computed by NumPy.
     """
     if node.op is ITEM:  # a region that has been refused has other results than before
@@ -75,7 +76,7 @@ def kind_of(node: Node) -> str:
 
 
 def settle(nodes: Sequence[Node]) -> None:
-    """Say that ``nodes`` are computed within a region, where a library call is worth more than a slow loop costs."""
+    """Fix the kinds of ``nodes`` for a region, inside of which a library call costs more than a slow loop."""
     kinds = _kinds[purpose()]
     for node in nodes:
         if node not in kinds:
@@ -109,17 +110,17 @@ def _kind(node: Node, *, inside: bool) -> str:
 
 
 def _is_noted(node: Node) -> bool:
-    """Whether a check tells nothing but numbers, and not more than machine code notes."""
+    """Whether the message of a check needs only numbers, and few enough for machine code to record."""
     return len(node.args) - 2 <= NOTED and all(not a.type.shape and a.type.dtype.kind in "biuf" for a in node.args[2:])
 
 
 def is_taken(op: Any) -> bool:
-    """Whether an op takes elements from places that its second operand holds."""
+    """Whether an op takes elements at places given by its second operand."""
     return isinstance(op, Opaque) and op.takes
 
 
 def _is_of_reals(op: Any) -> bool:
-    """Whether NumPy computes an op of complex numbers, which have no order and no product that is stored in place."""
+    """Whether kernels have the op for real numbers only."""
     return op.sequential or (isinstance(op, Store) and op.joins not in {"", "add"})
 
 
@@ -152,12 +153,12 @@ def _folds(node: Node, *, inside: bool) -> bool:
 
 
 def graphs_of(region: Node) -> list[Graph]:
-    """The graphs of a region, by the order of their names."""
+    """The graphs of a region, ordered by parameter name."""
     return [value for _, value in region.param_items if isinstance(value, Graph)]
 
 
 def _is_compiled(region: Node) -> bool:
-    """Whether all that a region does can be written in one function."""
+    """Whether a whole region can be one function."""
     count = 0
     for graph in graphs_of(region):
         nodes = topological(expand_all([*graph.results, *graph.checked], inside=True))
@@ -169,27 +170,27 @@ def _is_compiled(region: Node) -> bool:
 
 
 def is_inline_move(node: Node) -> bool:
-    """Whether a node only changes where elements are, in a way that an index says."""
+    """Whether a node only moves elements in a way that an index expresses."""
     return kind_of(node) == "move"
 
 
 def is_leaf(node: Node) -> bool:
-    """Whether loops write a node as a number: a rank-0 constant, a size, a ramp."""
+    """Whether loops write a node as a number: a rank-0 constant, a size, an index ramp."""
     return kind_of(node) == "leaf"
 
 
 def is_map(node: Node) -> bool:
-    """Whether a node is a scalar function that has code."""
+    """Whether a node is a scalar function with code."""
     return kind_of(node) == "map"
 
 
 def is_fold(node: Node) -> bool:
-    """Whether a node is a fold that has code: a reduction, or a product with a vector."""
+    """Whether a node is a fold with code: a reduction, or a product with a vector."""
     return kind_of(node) == "fold"
 
 
 def is_product(node: Node) -> bool:
-    """Whether a node is a product of two matrices, as they are or transposed."""
+    """Whether a node is a product of two matrices, transposed or not."""
     if node.op is not CONTRACT:
         return False
     (a, b), out = split(node["subscripts"])
@@ -197,7 +198,7 @@ def is_product(node: Node) -> bool:
 
 
 def is_base(node: Node) -> bool:
-    """Whether a value is there before anything runs: a parameter or a constant array."""
+    """Whether a value is available from the start: a parameter or a constant array."""
     return kind_of(node) == "base"
 
 
@@ -207,17 +208,17 @@ def is_library(node: Node) -> bool:
 
 
 def is_inline(node: Node) -> bool:
-    """Whether a node may be written into the loops that use it."""
+    """Whether a node may be inlined into the loops that use it."""
     return kind_of(node) in {"leaf", "move", "map", "take"}
 
 
 def is_loop(node: Node) -> bool:
-    """Whether loops compute a node (it may be written into the loops of others)."""
+    """Whether loops compute a node (perhaps inlined into others)."""
     return kind_of(node) not in {"base", "library"}
 
 
 def stripped(node: Node) -> Node:
-    """The node below moves that NumPy does as views."""
+    """``node`` below moves that are views in NumPy."""
     while is_inline_move(node):
         node = node.args[0]
     return node
@@ -240,7 +241,7 @@ def _expanded(graph: Graph, alone: bool) -> tuple[Node, ...]:
 
 
 def carried(node: Node) -> list[Node]:
-    """The operands whose memory a node may take for a result: what is stored into, and what a region carries on."""
+    """The operands whose memory a node may reuse for a result."""
     kind = kind_of(node)
     if kind in {"store", "view"}:
         return [node.args[0]]
@@ -251,7 +252,7 @@ def carried(node: Node) -> list[Node]:
 
 
 def filled_by(loop: Node) -> set[int]:
-    """The operands of a loop that are constants all of which its iterations store over and nothing reads before: stacks."""
+    """The operands of a loop that are constants, overwritten completely by its iterations and not read before: stacks."""
     if loop.op is not LOOP or not isinstance(iterations := as_size(loop.args[0]), int | Dim):
         return set()
     body: Graph = loop["body"]
@@ -274,7 +275,7 @@ def _is_filled(loop: Node, body: Graph, k: int, iterations: Size) -> bool:
 
 
 def carried_by(region: Node) -> dict[int, int]:
-    """For results of a region that are arrays, which operand's memory they take."""
+    """For array results of a region, the operand whose memory they reuse."""
     if region.op is COND:
         branches = [_expanded(g, is_alone()) for g in graphs_of(region)]
         found: dict[int, int] = {}
@@ -289,7 +290,7 @@ def carried_by(region: Node) -> dict[int, int]:
 
 
 def _begun(node: Node) -> Node:
-    """What the memory of a value held before everything that was stored into it."""
+    """The value that the memory of ``node`` held before all stores into it."""
     while True:
         if kind_of(node) == "store":
             node = node.args[0]

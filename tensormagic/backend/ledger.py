@@ -36,14 +36,14 @@ class Planned(Protocol):
 
 @dataclass(frozen=True)
 class Held:
-    """What is there while one step runs.
+    """The memory in use while one step runs.
 
     Parameters
     ----------
     taken
         What the step itself allocates.
     live
-        The most that is there at once while it runs, arguments and constants apart.
+        The peak while it runs, without arguments and constants.
     working
         The same without arrays that are results.
     """
@@ -55,7 +55,7 @@ class Held:
 
 @dataclass
 class _Block:
-    """Memory that is there, and how many names it has."""
+    """An allocated block, and the number of its names."""
 
     size: Size
     names: int
@@ -64,7 +64,7 @@ class _Block:
 
 @dataclass(eq=False)
 class Ledger:
-    """What one function allocates.
+    """The allocations of one function.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Ledger:
     memory
         Which values share an array.
     plans
-        For regions that Python runs iteration by iteration the plans of their graphs.
+        For regions that Python runs iteration by iteration, the plans of their graphs.
     """
 
     results: Sequence[Node]
@@ -99,7 +99,7 @@ class Ledger:
     # what a step does
 
     def take(self, key: Hashable, size: Size, node: Node | None = None, *, is_result: bool = False) -> None:
-        """Memory is allocated, and called ``key``; what had that name is given back then."""
+        """Record an allocation under the name ``key``; memory that had this name is freed."""
         self._blocks_in(size, is_result, 1)
         self._taken = self._taken + size
         if node is not None and _looks_larger(size, self.largest[0]):
@@ -120,7 +120,7 @@ class Ledger:
         self._rises = True
 
     def give_back(self, keys: Iterable[Hashable]) -> None:
-        """Names go; the memory of one that has no other name is given back."""
+        """Remove names; memory without any name is freed."""
         for key in keys:
             block = self._blocks.pop(key, None)
             if block is not None:
@@ -129,17 +129,17 @@ class Ledger:
                     self._blocks_in(block.size, block.is_result, -1)
 
     def array(self, node: Node, extents: Sequence[Size], *, given: bool) -> None:
-        """An array for a value of a kernel; one that is given from outside is no allocation."""
+        """Record an array for a value of a kernel; one that is ``given`` from outside is no allocation."""
         if not given:
             owners = {self.memory.owner(r) for r in self.results}
             self.take(node, _bytes(node, extents), node, is_result=node in owners)
 
     def growing(self, node: Node) -> None:
-        """An array that becomes larger as it is filled."""
+        """Record an array that grows as it is filled."""
         self.unknown[node] = "an array that grows with the iterations"
 
     def packed(self, node: Node) -> None:
-        """A value as an array that kernels take: a number gets one, an argument that is not in C order is copied."""
+        """Record a value packed for kernels: numbers get an array, arguments not in C order are copied."""
         if not node.type.shape:
             self.take(("packed", node), node.type.dtype.itemsize)
         elif is_base(node):
@@ -169,13 +169,13 @@ class Ledger:
             self.unknown[node] = "what NumPy takes for itself"
 
     def _beside(self, size: Size, inside: Amount) -> None:
-        """Memory that is there beside all else for a part of this step."""
+        """Record additional memory in use during a part of this step."""
         for extra in inside.sizes if size or inside.sizes != (0,) else ():
             self._rises = False
             self._seen.append((self._live + size + extra, self._live - self._results + size + extra))
 
     def _of_operands(self, node: Node) -> Size:
-        """What NumPy copies of operands on the way: those moves that are no views."""
+        """The bytes of operands that NumPy copies: moves that are no views."""
         total: Size = 0
         for operand in node.args:
             part = operand
@@ -186,7 +186,7 @@ class Ledger:
         return total
 
     def _driven(self, region: Node, plans: Mapping[str, Planned]) -> Amount:
-        """What a region needs that Python runs: its carries as they are and as they were, and what one iteration needs."""
+        """The memory of a region that Python runs: old and new carries, and the peak of one iteration."""
         carried: Size = 0
         if region.op is not COND:
             first = int(region.op is LOOP)
@@ -228,7 +228,7 @@ class Ledger:
         return most(size for step in self.steps for size in step.working.sizes)
 
     def known_before(self, known: Collection[Node]) -> list[Size]:
-        """The peaks that are known before anything runs, ``known`` being integers that are there."""
+        """The peaks known before the run, given the integers ``known``."""
         return [s for s in self.peak.sizes if all(n in known for n in nodes_of(s))]
 
 
@@ -237,7 +237,7 @@ def _bytes(node: Node, extents: Sequence[Size], number: int = 0) -> Size:
 
 
 def _shown(node: Node) -> Node | None:
-    """The value whose memory a call of NumPy gives another view of."""
+    """The value of which a NumPy call returns a view; else None."""
     if node.op is ITEM:
         return node.args[0]
     if node.op is RESHAPE and not is_inline_move(node.args[0]):
@@ -253,12 +253,12 @@ def _takes_more(node: Node) -> bool:
 
 
 def is_view(node: Node) -> bool:
-    """Whether NumPy gives a view for a node that is a step: as a result it is copied."""
+    """Whether NumPy computes a step as a view, which is copied if it is a result."""
     return is_library(node) and node.op is RESHAPE and kind_of(node.args[0]) != "move"
 
 
 def _looks_larger(size: Size, other: Size) -> bool:
-    """Whether a size is larger, as far as that can be told, else by its degree."""
+    """Whether a size is larger, if that can be decided, else by its degree."""
     return _rank(size) > _rank(other)
 
 
@@ -270,7 +270,7 @@ def _rank(size: Size) -> tuple[int, int]:
 
 
 def _sizes_of(graph: Graph, region: Node) -> dict[Atom, Size]:
-    """What the symbols of a region's graph are outside of it."""
+    """The symbols of a region's graph in terms of outer sizes."""
     given = region.args[len(region.args) - len(graph.parameters) :]
     found: dict[Atom, Size] = {}
     for parameter, operand in zip(graph.parameters, given, strict=True):

@@ -61,13 +61,13 @@ class Stage:
     body
         What is stored, or folded (several factors for a contraction): nodes with their indices.
     reads
-        Every stored node, parameter or ramp that the body reads, with the index; numbers that sizes mention, too.
+        Every stored node, parameter or ramp that the body reads, with its index; also numbers in sizes.
     ops
         The number of scalar operations, for keeping kernels small.
     heavy
-        Whether there is a function among them that takes a loop of its own.
+        Whether one of them is dear enough for a loop of its own.
     written
-        Of a store, the index of the element that an iteration writes, in the array that is stored into.
+        For a store, the index of the element that an iteration writes.
     """
 
     root: Node
@@ -81,7 +81,7 @@ class Stage:
     written: IndexTuple | None = None
 
     def identity(self) -> IndexTuple:
-        """The index of the element of the result that an iteration is about."""
+        """The index of the result's element that an iteration computes."""
         if self.written is not None:
             return self.written
         return tuple(Index(None) if k is None else Index(variable(k)) for k in self.place)
@@ -107,13 +107,13 @@ class Roots:
     Parameters
     ----------
     nodes
-        All nodes, operands first, down to those that are there already.
+        All nodes, operands first, down to those stored already.
     results
-        What is wanted of them.
+        The requested nodes.
     there
-        Nodes that are stored already.
+        Nodes stored already.
     forced
-        Nodes that have to be stored.
+        Nodes that must be stored.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Roots:
                 self.found.add(node)
 
     def _part(self, node: Node) -> None:
-        """Store operands so that no stage has more than one heavy function: the registers hold the constants of one."""
+        """Store operands so that no stage has more than one heavy function, whose constants fill the registers."""
         if node in self._second:
             return
         operands = [stripped(a) for a in node.args]
@@ -175,9 +175,9 @@ class Roots:
         return is_map(node) and cost >= WORTH_STORING and (self.shared.get(node, 0) > 1 or node in self.stretched)
 
     def shorten(self, root: Node) -> None:
-        """Store nodes of the stage of ``root`` as well, where it would be too long.
+        """Store inner nodes of the stage of ``root`` if it would be too long.
 
-        For all roots before any stage is made: what one of them has stored, the others read, and wait for.
+        This is done for all roots before any stage is made: others read what one of them stores.
         """
         inside = self._inside(root)
         used = _last_uses(inside, root)
@@ -187,13 +187,13 @@ class Roots:
             self.found.update(cut)
 
     def _inside(self, root: Node) -> list[Node]:
-        """Operations that are written into the stage of ``root``, operands first."""
+        """The operations inlined into the stage of ``root``, operands first."""
         order = topological(root.args, stop=lambda n: n in self.found or not is_inline(n))
         return [n for n in order if kind_of(n) in {"map", "take"} and n not in self.found]
 
 
 def _last_uses(inside: Sequence[Node], root: Node) -> dict[Node, int]:
-    """For each operation the number of the last one that uses it."""
+    """For each operation the number of its last user."""
     numbers = {node: k for k, node in enumerate(inside)}
     last: dict[Node, int] = {}
     for node in (*inside, root):
@@ -203,7 +203,7 @@ def _last_uses(inside: Sequence[Node], root: Node) -> dict[Node, int]:
 
 
 def _narrowest(inside: Sequence[Node], begin: int, last: dict[Node, int]) -> tuple[int, list[Node]]:
-    """Where to cut, in the upper half of what a stage may hold, so that fewest values are needed later; and these."""
+    """Where to cut, in the upper half of a stage's capacity, so that the fewest values cross; and these values."""
     best: tuple[int, int, list[Node]] | None = None
     alive: list[Node] = []
     for k in range(begin, begin + MOST_OPS):
@@ -215,7 +215,7 @@ def _narrowest(inside: Sequence[Node], begin: int, last: dict[Node, int]) -> tup
 
 
 def _stretches(node: Node, arg: Node) -> bool:
-    """Whether ``node`` uses an element of ``arg`` many times."""
+    """Whether ``node`` uses an element of ``arg`` several times."""
     if node.op is BROADCAST:
         return arg.type.size != node.type.size
     if node.op is CONTRACT:
@@ -229,7 +229,7 @@ def _stretches(node: Node, arg: Node) -> bool:
 
 
 def make_stage(root: Node, stored: set[Node]) -> Stage:
-    """The stage that computes ``root``, its loops ordered so that most reads are contiguous."""
+    """The stage that computes ``root``, with its loops ordered so that most reads are contiguous."""
     domain, reduced, place, body, written = _natural(root)
     reads, ops, heavy = _reads(root, domain, body, written, stored)
     order = list(range(len(domain)))
@@ -242,7 +242,7 @@ def make_stage(root: Node, stored: set[Node]) -> Stage:
 
 
 def reordered(stage: Stage, order: Sequence[int]) -> Stage:
-    """A stage with its loops in another order: the positions that they have had."""
+    """A stage with its loops permuted; ``order`` lists old positions."""
     if list(order) == list(range(len(stage.domain))):
         return stage
     move = {old: new for new, old in enumerate(order)}
@@ -294,7 +294,7 @@ def _positions(index: IndexTuple) -> tuple[int | None, ...]:
 
 
 def _natural_store(root: Node) -> Natural:
-    """A store goes over what is stored; where an index array says where, it is read at each element."""
+    """A store loops over the stored value; with an index array, the place is read for each element."""
     value = root.args[-1]
     domain, index = axes_of(value.type.shape)
     body: list[Read] = [(value, index)]
@@ -325,7 +325,7 @@ def _natural_contraction(root: Node) -> Natural:
 
 
 def _product_order(a: str, b: str, out: str) -> str:
-    """The loops of a product of matrices: the innermost one goes through memory in order, where one does."""
+    """The loop order of a matrix product: the innermost loop accesses memory in order if any does."""
     summed = [c for c in a if c not in out]
     last = out[-1:]
     if last and all(own[-1] == last for own in (a, b) if last in own):
@@ -334,7 +334,7 @@ def _product_order(a: str, b: str, out: str) -> str:
 
 
 def operand_reads(node: Node, index: IndexTuple) -> list[Read]:
-    """What a map, a move or a take reads for the element at ``index`` of its result."""
+    """What a map, move or take reads for the element of its result at ``index``."""
     if is_inline_move(node):
         return [(node.args[0], node.op.index(node, index))]  # type: ignore[attr-defined]
     if kind_of(node) == "take" and "axis" in node.params:
@@ -350,7 +350,7 @@ def operand_reads(node: Node, index: IndexTuple) -> list[Read]:
 def _reads(
     root: Node, domain: tuple[Size, ...], body: Sequence[Read], written: IndexTuple | None, stored: set[Node]
 ) -> tuple[tuple[Read, ...], int, bool]:
-    """What a stage reads, how many operations it has, and whether one is heavy."""
+    """The reads of a stage, its number of operations, and whether one is heavy."""
     reads: dict[Read, None] = {}
     seen: set[Read] = set()
     ops = 0
@@ -378,7 +378,7 @@ def _reads(
 
 
 def _order(reads: Sequence[Read], place: Sequence[int | None] | None, rank: int) -> list[int]:
-    """The order of the loops in which most full reads (and the store of a map) go through memory in order."""
+    """The loop order in which most full reads (and the store of a map) access memory in order."""
     natural = list(range(rank))
     if rank < 2:
         return natural

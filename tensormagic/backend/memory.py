@@ -7,10 +7,10 @@ from tensormagic.ir.node import Node
 
 
 class Memory:
-    """Which values share an array: what is stored into one takes its place.
+    """Which values share an array: a value stored into another one's array takes its place.
 
-    A value's *owner* is the node that the array is named after. Owners of one *group* trade arrays when an iteration of a
-    loop ends.
+    The *owner* of a value is the node that the array is named after. Owners of one *group* trade arrays at the end of a
+    loop's iteration.
     """
 
     def __init__(self) -> None:
@@ -30,18 +30,18 @@ class Memory:
         return node
 
     def put(self, node: Node, home: Node) -> None:
-        """Have the value of ``node`` take the place of ``home``."""
+        """Let the value of ``node`` use the array of ``home``."""
         if self.home.get(node, home) is not home:
             self._short.clear()
         self.home[node] = home
 
     def drop(self, node: Node) -> None:
-        """Have the value of ``node`` an array of its own."""
+        """Let the value of ``node`` have an array of its own."""
         self._short.clear()
         self.home.pop(node, None)
 
     def group(self, owner: Node) -> Node:
-        """One owner for all that trade arrays with ``owner``."""
+        """The representative of all owners that trade arrays with ``owner``."""
         while owner in self._group:
             owner = self._group[owner]
         return owner

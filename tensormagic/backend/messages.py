@@ -14,17 +14,18 @@ _LENGTH = struct.Struct(">I")
 
 @dataclass(frozen=True)
 class Request:
-    """A kernel that is to be compiled.
+    """A kernel to be compiled.
 
     Parameters
     ----------
     source
         Its text.
     kind
-        What it is compiled for: the processor, or a GPU.
+        The target: the processor, or a GPU.
     types, written
-        On a GPU, for each parameter ``"*float32"``, a pointer, or ``"int64"``, a number; and whether the kernel stores there: no
-        other pointer leads to what one that it does not write to shows.
+        On a GPU, for each parameter ``"*float32"``, a pointer, or ``"int64"``, a number; and whether the kernel stores
+        there. A
+        pointer it does not write to is not aliased by another one.
     cc
         The compute capability of the GPU.
     """
@@ -36,13 +37,13 @@ class Request:
     cc: tuple[int, int] = (0, 0)
 
     def message(self, key: str) -> dict[str, Any]:
-        """What is sent; the answer has the same key."""
+        """The message to send; the answer has the same key."""
         return {"key": key, **asdict(self)}
 
 
 @dataclass(frozen=True)
 class Code:
-    """Code of one kernel.
+    """The code of one kernel.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ class Code:
     data
         The object file; for a GPU PTX.
     seconds
-        How long it took to compile.
+        The compile time.
     """
 
     symbol: str
@@ -88,7 +89,7 @@ def _exactly(stream: io.RawIOBase, count: int) -> bytes | None:
 
 
 def code_of(message: dict[str, Any]) -> Code | None:
-    """The code in an answer; None where it is an error."""
+    """The code in an answer; None if it is an error."""
     if message["error"]:
         return None
     return Code(message["symbol"], base64.b64decode(message["data"]), message["seconds"])

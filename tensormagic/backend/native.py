@@ -60,7 +60,7 @@ class Handle(Awaited):
         raise RuntimeError(self.error or "the machine code is not ready")
 
     def begin(self, service: Service) -> None:
-        """Take each kernel that is in memory or on disk, and have the others compiled."""
+        """Take each kernel that is in memory or on disk, and request the others."""
         if self._make is not None:
             make, self._make = self._make, None
             self.plan = make()
@@ -80,7 +80,7 @@ class Handle(Awaited):
                 service.compile(self, key, Request(source), partial(self._answered, key, source))
 
     def needs_none(self) -> bool:
-        """Whether no service is needed: there is nothing to compile, or nothing that compiles."""
+        """Whether no service is needed: nothing to compile, or no compiler."""
         if not self.plan.sources:
             self.run = self.plan.compile([])
             self.finish("")
@@ -89,7 +89,7 @@ class Handle(Awaited):
         return self._done.is_set()
 
     def _answered(self, key: str, source: str, code: Code | None, error: str) -> bool:
-        """One kernel has been compiled, or not; whether it loads."""
+        """Handle the answer for one kernel; returns whether it loads."""
         function = None
         if code is not None:
             self.compile_seconds += code.seconds
@@ -103,7 +103,7 @@ class Handle(Awaited):
         return function is not None
 
     def take(self, source: str, function: Callable[..., None] | None, error: str = "") -> None:
-        """One kernel is there, or will not be: NumPy does its part. With the last one the handle is ready."""
+        """Accept one kernel, or its failure, in which case NumPy does its part; the last one makes the handle ready."""
         self._functions[source] = function
         if function is None:
             self._errors.append(error)
@@ -136,7 +136,7 @@ def _function(key: str, code: Code | None) -> Callable[..., None]:
 
 
 def start(plan: Plan | Callable[[], Plan], on_ready: Callable[[Handle], None] | None = None) -> Handle:
-    """Have ``plan`` compiled, or what it makes on another thread; returns at once.
+    """Compile ``plan`` (or what it makes on another thread) in the background; returns at once.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def start(plan: Plan | Callable[[], Plan], on_ready: Callable[[Handle], None] | 
 
 
 def prepare() -> None:
-    """Have the loader and the compile worker started, in the background: the first plan is then compiled sooner."""
+    """Start the loader and the compile worker in the background, so that the first plan compiles sooner."""
     if compiles():
         service().compiler.prepare()
         service().ask(_warm_loader)
@@ -168,7 +168,7 @@ _lent: OrderedDict[str, Code] = OrderedDict()  # code by its source, from files 
 
 
 def lend(codes: Mapping[str, Code]) -> None:
-    """Have code at hand for these sources, which need not be compiled then: of this machine, and to be trusted."""
+    """Provide code for these sources, which then need not be compiled; it must be this machine's, and trusted."""
     if find_spec("llvmlite") is not None:
         _lent.update(codes)
         while len(_lent) > _MOST_LENT:
@@ -176,7 +176,7 @@ def lend(codes: Mapping[str, Code]) -> None:
 
 
 def codes(sources: Sequence[str], timeout: float = 60.0) -> dict[str, Code]:
-    """The object code of these sources, as far as it is kept; what has just been compiled is waited for."""
+    """The stored object code of these sources; code that has just been compiled is waited for."""
     found: dict[str, Code] = {}
     if find_spec("llvmlite") is None:
         return found
@@ -207,7 +207,7 @@ def compiled(plan: Plan, timeout: float = 60.0) -> Handle:
     Raises
     ------
     RuntimeError
-        Where the plan does not compile in time.
+        If the plan does not compile in time.
     """
     handle = start(plan)
     begin = time.monotonic()

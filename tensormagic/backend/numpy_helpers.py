@@ -16,7 +16,7 @@ _KNOWN = {"np", "math"}  # what a helper may read from outside
 
 @lru_cache(maxsize=256)
 def helper_lines(function: Callable[..., Any], name: str) -> tuple[str, ...]:
-    """The lines of ``function`` under another name, without annotations; empty where it needs more than NumPy.
+    """The source of ``function`` under another name, without annotations; empty if it needs more than NumPy.
 
     Examples
     --------
@@ -38,12 +38,12 @@ def helper_lines(function: Callable[..., Any], name: str) -> tuple[str, ...]:
 
 
 def is_lambda(function: Any) -> bool:
-    """Whether a function has no name of its own."""
+    """Whether a function is a lambda."""
     return getattr(function, "__name__", "") == "<lambda>"
 
 
 def _definition(function: FunctionType) -> ast.FunctionDef | None:
-    """How a function is written; a lambda as a function of one line, where only one of its parameters stands on that line."""
+    """The definition of a function; a lambda (if only one on its line has these parameters) as a function of one line; else None."""
     if not is_lambda(function):
         found = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
         return found if isinstance(found, ast.FunctionDef) else None
@@ -59,7 +59,7 @@ def _definition(function: FunctionType) -> ast.FunctionDef | None:
 
 
 def _foreign(definition: ast.FunctionDef) -> set[str]:
-    """The names that a definition reads beside NumPy's, Python's and its own; annotations do not count."""
+    """The names that a definition reads beside NumPy's, Python's and its own, not counting annotations."""
     code = [n for statement in definition.body for n in ast.walk(statement)]
     noted = {id(n) for note in _annotations(code) for n in ast.walk(note)}
     names = [n for n in code if isinstance(n, ast.Name) and id(n) not in noted]
@@ -90,7 +90,7 @@ def _arguments(node: ast.FunctionDef | ast.Lambda) -> list[ast.arg]:
 
 
 class _Plain(ast.NodeTransformer):
-    """Another name, no annotations, no docstring."""
+    """Removes annotations and docstring, and renames."""
 
     def __init__(self, old: str, new: str) -> None:
         self.old = old

@@ -29,7 +29,7 @@ class Text(Protocol):
     names: dict[Node, str]
 
     def function(self, graph: Graph, name: str) -> list[str]:
-        """The lines of a function for a graph inside."""
+        """The lines of a function for an inner graph."""
         ...
 
     def size(self, size: Size) -> str:
@@ -49,7 +49,7 @@ class Text(Protocol):
 
 
 def _formed(text: str, t: Type) -> str:
-    """A number as Python's, NumPy's or as an array without axes."""
+    """A number converted to Python's, to NumPy's, or to a rank-0 array."""
     made = {"python": ".item()", "scalar": "[()]"}.get(t.form, "")
     return f"np.asarray({text}){made}"
 
@@ -60,7 +60,7 @@ def _given(text: Text, node: Node, wanted: Type) -> str:
 
 
 def results_text(names: Sequence[str], results: Sequence[Node]) -> str:
-    """What a function inside returns: numbers in the form that their types say."""
+    """The return value of an inner function, with numbers in the forms of their types."""
     return ", ".join(
         name
         if r.type.shape or r.type.form == "tape" or r.op in {CONSTANT, PARAMETER} or _has_form(r)
@@ -78,12 +78,12 @@ def _has_form(node: Node) -> bool:
 
 
 def region_lines(text: Text, node: Node, name: str) -> list[str]:
-    """The lines that bind ``name`` to the value of a region, or to a tuple of its values.
+    """The lines that assign ``name`` the value of a region, or a tuple of its values.
 
     Raises
     ------
     CaptureError
-        For a function that calls itself.
+        For a recursive function.
     """
     write = _REGIONS.get(node.op)
     if write is None:
@@ -137,7 +137,7 @@ def _while(text: Text, node: Node, name: str) -> list[str]:
 
 
 def _starts(text: Text, args: Sequence[Node], body: Graph, carries: int, first: int) -> tuple[str, list[str]]:
-    """What the carries begin with, as one text, and the constants."""
+    """The initial carries as one text, and the constants."""
     given = _operands(text, args, body, first)
     return given[0] if carries == 1 else f"({', '.join(given[:carries])})", given[carries:]
 
@@ -190,7 +190,7 @@ def tape_text(text: Text, node: Node, args: Sequence[str]) -> str | None:
 
 
 def scatter_lines(node: Node, name: str, args: Sequence[str]) -> list[str] | None:
-    """The lines that bind ``name`` to an array with values stored where an integer array says; None for other ops."""
+    """The lines that assign ``name`` an array with values stored by an integer array; None for other ops."""
     if not isinstance(node.op, Store):
         return None
     x, indices, values = args

@@ -34,19 +34,19 @@ from tensormagic.ops.update import ADD_AT, SET
 
 
 def numpy_source(graph: Graph) -> str:
-    """The text of a function of the graph's parameters that computes its results by NumPy.
+    """The text of a function of the graph's parameters that computes its results with NumPy.
 
     Raises
     ------
     CaptureError
-        Where a node has no text in NumPy.
+        If a node has no NumPy text.
     """
     imports, helpers, lines = numpy_parts(graph)
     return "\n".join([*imports, "", "", *(line for helper in helpers for line in (*helper, "", "")), *lines, ""])
 
 
 def numpy_parts(graph: Graph, name: str = "f") -> tuple[list[str], list[tuple[str, ...]], list[str]]:
-    """What :func:`numpy_source` puts together: imports, the lines of each function that is called, the function's own lines."""
+    """The parts of :func:`numpy_source`: imports, the lines of each helper function, and the function's own lines."""
     text = _Text(graph)
     results = text.written().results
     lines = text.lines_of(name, ", ".join(text.names[r] for r in results), checked=True)
@@ -63,7 +63,7 @@ class _Text:
         self.helpers: dict[str, tuple[str, ...]] = {}
 
     def function(self, graph: Graph, name: str) -> list[str]:
-        """The lines of a function for a graph inside."""
+        """The lines of a function for an inner graph."""
         inner = _Text(graph)
         inner.imports, inner.helpers = self.imports, self.helpers
         results = inner.written().results
@@ -79,7 +79,7 @@ class _Text:
         return self.graph
 
     def lines_of(self, name: str, results: str, *, checked: bool = False) -> list[str]:
-        """The function, once its statements are written; ``checked``: with what the sizes of its arguments have to satisfy."""
+        """The function, after its statements are written; with ``checked``, it checks the sizes of its arguments."""
         parameters = ", ".join(self.names[p] for p in self.graph.parameters)
         body = [*(self._guards() if checked else ()), *self.lines, f"return {results}"]
         used = set(re.findall(r"\w+", " ".join(body)))
@@ -87,7 +87,7 @@ class _Text:
         return [f"def {name}({parameters}):", *(f"    {line}" for line in body)]
 
     def _guards(self) -> list[str]:
-        """What the sizes of the arguments have to satisfy, where nothing else says so."""
+        """Checks of the sizes of the arguments that nothing else implies."""
         texts = [
             f"{self.names[p]}.shape[{axis}] == {size}"
             for p in self.graph.parameters
@@ -172,7 +172,7 @@ class _Text:
         return None
 
     def _called(self, node: Node, args: list[str], options: str = "") -> str | None:
-        """A call of what NumPy or SciPy has for an op, or the formula that stands for it there."""
+        """A call of the NumPy or SciPy function of an op, or its formula; else None."""
         text: str = node.op.in_numpy
         if "scipy.special" in text:
             self.imports.add("import scipy.special")
@@ -247,7 +247,7 @@ class _Text:
         return None if is_lambda(node.op.numpy) else self._helped(node, f"{', '.join(args)}{options}")
 
     def _helped(self, node: Node, given: str) -> str | None:
-        """A call of a function that goes with the text; None where that needs more than NumPy."""
+        """A call of a helper function in the text; None if that needs more than NumPy."""
         name = f"{node.op.name}_"
         lines = helper_lines(node.op.numpy, name)
         if not lines:
@@ -280,7 +280,7 @@ class _Text:
         return ", ".join(parts) or "()"
 
     def _flipped(self, start: Size, length: Size, step: int) -> str:
-        """A slice that goes backwards: its stop is None where that lies before the axis."""
+        """A backward slice; its stop is None if it lies before the axis."""
         stop = f"({self.size(start)}) + ({self.size(length)}) * {step}"
         return f"slice({self.size(start)}, ({stop}) if ({stop}) >= 0 else None, {step})"
 

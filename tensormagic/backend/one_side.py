@@ -28,11 +28,12 @@ class Plan:
     Parameters
     ----------
     order
-        The nodes, conditions before what they choose between.
+        The nodes, with conditions before what they choose between.
     skips
-        For a node that one side of choices alone needs: the conditions, and what all of their elements are where it is not needed.
+        For a node that only one side of choices needs: the conditions, each with the value for which the node is not
+        needed.
     choices
-        The nodes that choose so: by what the condition is everywhere, the operand that they are there.
+        For nodes that choose: the operand that is the result if the condition is the same everywhere, by its value.
     """
 
     order: Sequence[Node]
@@ -41,7 +42,7 @@ class Plan:
 
 
 def plan(nodes: Sequence[Node], stays: Collection[Node]) -> Plan:
-    """The plan for ``nodes``, in order: ``stays`` are asked for, or checked."""
+    """The plan for ``nodes``, in order; those in ``stays`` are results, or checked."""
     found = [n for n in nodes if n.op is where and _is_of_a_rule(n)]
     if not found:
         return Plan(nodes)
@@ -74,7 +75,7 @@ def plan(nodes: Sequence[Node], stays: Collection[Node]) -> Plan:
 
 
 def _is_worth_it(node: Node, alone: Collection[Node]) -> bool:
-    """Whether a side takes longer than a look: of numbers only where it goes over elements."""
+    """Whether computing a side takes longer than testing the condition."""
     if not node.type.shape and not any(t.shape for n in alone for a in n.args for t in a.types):
         return False
     return sum(weight(n) for n in alone if n.op.kind not in {"leaf", "move"}) >= _LEAST
@@ -85,7 +86,7 @@ def _is_of_a_rule(node: Node) -> bool:
 
 
 def _alone(side: Node, node: Node, reads: Mapping[Node, Sequence[Node]], stays: Collection[Node]) -> set[Node]:
-    """What nothing needs but ``node``, for this one of its operands."""
+    """The nodes that only ``node`` needs, through this operand."""
     found: set[Node] = set()
     left: dict[Node, int] = {}
     stack = [side] if node.args.count(side) == 1 and set(reads.get(side, ())) == {node} else []
@@ -102,7 +103,7 @@ def _alone(side: Node, node: Node, reads: Mapping[Node, Sequence[Node]], stays: 
 
 
 def _ordered(nodes: Sequence[Node], first: dict[Node, list[Node]]) -> list[Node]:
-    """The nodes with conditions, and all that these need, before what they choose between."""
+    """The nodes, with conditions and all that these need before what they choose between."""
     among, done, found = set(nodes), set[Node](), list[Node]()
     for node in nodes:
         stack = [node]
@@ -122,12 +123,12 @@ def _ordered(nodes: Sequence[Node], first: dict[Node, list[Node]]) -> list[Node]
 
 
 class Looks:
-    """What conditions are, in one run: looked at once each.
+    """The values of conditions in one run, each tested once.
 
     Parameters
     ----------
     table
-        The values that are there.
+        The values computed so far.
     """
 
     def __init__(self, plan: Plan, table: Mapping[Node, Any]) -> None:
@@ -140,13 +141,13 @@ class Looks:
         return skips is not None and any(self._all_are(c) is holds for c, holds in skips)
 
     def taken(self, node: Node) -> Node | None:
-        """The operand that a choice is everywhere; None for one that is not, and for other nodes."""
+        """The operand that is the result everywhere, if the condition is uniform; None otherwise, and for other nodes."""
         ways = self._choices.get(node)
         holds = None if ways is None else self._all_are(node.args[0])
         return None if ways is None or holds is None else ways.get(holds)
 
     def _all_are(self, condition: Node) -> bool | None:
-        """Whether a condition holds everywhere, or nowhere; None where it does not hold everywhere alike."""
+        """Whether a condition holds everywhere (True) or nowhere (False); None if it varies."""
         if condition not in self._known:
             if condition not in self._table:  # nothing needs it: it is on such a side itself
                 return None

@@ -35,7 +35,7 @@ _least = 500_000_000  # picoseconds from which on a step is handed out, some ten
 
 
 def least() -> int:
-    """The picoseconds from which on a step takes long."""
+    """The picoseconds from which a step counts as long."""
     return _least
 
 
@@ -48,7 +48,7 @@ class Order:
     steps
         Their numbers.
     handed
-        Those that are handed out.
+        Those that are handed to other threads.
     """
 
     steps: tuple[int, ...]
@@ -56,19 +56,19 @@ class Order:
 
 
 class Overlap:
-    """What may run at the same time in a plan.
+    """What may run concurrently in a plan.
 
     Parameters
     ----------
     graph, block, memory, steps, printed
-        What is run, as :class:`~tensormagic.backend.walk.Walk` has it.
+        What is run, see :class:`~tensormagic.backend.walk.Walk`.
 
     Attributes
     ----------
     possible
-        Whether anything may: there are no effects, no data-dependent sizes, and no array of the caller's is stored into.
+        Whether anything may: there are no effects, no data-dependent sizes, and no store into the caller's arrays.
     numbers
-        Of the kernels.
+        The numbers of the kernels.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Overlap:
 
     @cached_property
     def before(self) -> list[set[int]]:
-        """For each step the numbers of those that it needs."""
+        """For each step the numbers of the steps it depends on."""
         number = {
             p: k for k, step in enumerate(self.steps) for p in (step.steps if isinstance(step, Kernel) else [step])
         }
@@ -123,7 +123,7 @@ class Overlap:
 
     @cached_property
     def nests(self) -> list[list[Size]]:
-        """For each step the work of each loop in it that threads may share."""
+        """For each step the work of each of its loops that threads may share."""
         return [
             [] if isinstance(step, Node) or not self._shares(step) else [w for p in step.parts for w in _nests(p)]
             for step in self.steps
@@ -131,7 +131,7 @@ class Overlap:
 
     @cached_property
     def gate(self) -> Size:
-        """The efforts of all that could be handed out; 0 where nothing can run beside anything else, or only the run counts them."""
+        """The total effort of the steps that could be handed out; 0 if nothing can run concurrently, or efforts are data-dependent."""
         if not self.possible or any(map(nodes_of, self.efforts)) or self.order([1] * len(self.steps), least=1) is None:
             return 0
         return sum((e for e, fit in zip(self.efforts, self.fit, strict=True) if fit), 0)
@@ -139,18 +139,18 @@ class Overlap:
     def order(
         self, efforts: Sequence[int], *, unfit: Collection[Step] = (), blas: bool = False, least: int
     ) -> Order | None:
-        """The order for efforts that are known, None where nothing is to be handed out.
+        """The order for known efforts; None if nothing is handed out.
 
         Parameters
         ----------
         efforts
-            Of each step.
+            The effort of each step.
         unfit
             Steps that are not handed out for other reasons.
         blas
             Whether BLAS has threads of its own: its calls are not handed out.
         least
-            The effort from which on a step takes long.
+            The effort from which a step counts as long.
         """
         heavy = [e >= least for e in efforts]
         if sum(heavy) < 2:
@@ -164,7 +164,7 @@ class Overlap:
         return Order(tuple(found), frozenset(handed)) if handed else None
 
     def _arranged(self, handable: Sequence[bool], heavy: Sequence[bool]) -> list[int]:
-        """All steps: what is handed out, then what takes no long time, then the rest; last what needs what was handed out."""
+        """All steps: those handed out, then short ones, then the rest; last those that need what was handed out."""
         sorter = TopologicalSorter(dict(enumerate(self.before)))
         sorter.prepare()
         ready: list[tuple[int, int]] = []
@@ -185,7 +185,7 @@ class Overlap:
         return found
 
     def _worth_it(self, order: Sequence[int], handable: Sequence[bool], heavy: Sequence[bool]) -> list[int]:
-        """What is handed out: what has something that takes long between itself and what needs it first."""
+        """The steps to hand out: those with a long step between themselves and their first reader."""
         place = {k: at for at, k in enumerate(order)}
         first = dict.fromkeys(order, len(order))
         for k, needed in enumerate(self.before):
@@ -194,7 +194,7 @@ class Overlap:
         return [k for k in order if handable[k] and any(heavy[m] for m in order[place[k] + 1 : first[k]])]
 
     def beside(self, order: Order, efforts: Sequence[int], *, least: int) -> list[list[int]]:
-        """The steps that take long and run at the same time, in groups, as far as nobody has to wait."""
+        """Groups of long steps that run concurrently as far as nobody waits."""
         place = {k: at for at, k in enumerate(order.steps)}
         groups: list[list[int]] = []
         for k in order.steps:
@@ -208,7 +208,7 @@ class Overlap:
 
 
 def _nests(part: Any) -> Iterator[Size]:
-    """The work of each nest of a kernel's part, those in regions too."""
+    """The work of each nest of a kernel's part, including those in regions."""
     if isinstance(part, Nest):
         yield sum((work_of(s) for s in part.stages), 0)
     elif isinstance(part, Region):
@@ -218,14 +218,14 @@ def _nests(part: Any) -> Iterator[Size]:
 
 
 def uses_blas(step: Step) -> bool:
-    """Whether NumPy calls BLAS or LAPACK for a step, which may have threads of their own."""
+    """Whether NumPy calls BLAS or LAPACK for a step, which may have their own threads."""
     linear = isinstance(step, Node) and (step.op is CONTRACT or bool(step.op.cubed))
     return linear and isinstance(step, Node) and step.types[0].dtype.kind in "fc"
 
 
 @cache
 def _libraries() -> list[Any] | None:
-    """The libraries of linear algebra that are loaded, None where nobody knows."""
+    """The loaded linear algebra libraries; None if that is not known."""
     try:
         from threadpoolctl import ThreadpoolController
     except ImportError:
@@ -234,7 +234,7 @@ def _libraries() -> list[Any] | None:
 
 
 def blas_threads() -> int:
-    """How many threads BLAS has, which a call of it uses."""
+    """The number of threads a BLAS call uses."""
     libraries = _libraries()
     if libraries is None:
         asked = [os.environ.get(name, "") for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")]

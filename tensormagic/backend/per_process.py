@@ -11,19 +11,19 @@ Made = TypeVar("Made")
 
 
 class OnePerProcess(Generic[Made]):
-    """Gives the one of this process where it is called.
+    """Returns this process's instance when it is called.
 
     Parameters
     ----------
     make
-        Makes it.
+        Makes the instance.
     lose
-        What a forked child does with the one of its parent, whose threads are missing there.
+        Called in a forked child with its parent's instance, whose threads do not exist there.
 
     Attributes
     ----------
     made
-        The one that there is; None before anyone has asked for it.
+        The instance; None before the first call.
     """
 
     def __init__(self, make: Callable[[], Made], lose: Callable[[Made], None]) -> None:

@@ -105,27 +105,27 @@ class Plan:
 
     @property
     def ledger(self) -> Ledger:
-        """What a run allocates, as formulas in sizes."""
+        """The allocations of a run, as formulas in sizes."""
         return self.driver.ledger
 
     @property
     def grows(self) -> bool:
-        """Whether there are arrays that grow, which only machine code has: it is all compiled, or not at all."""
+        """Whether there are growing arrays, which only machine code has: everything is compiled then, or nothing."""
         printed = (entry for kernel in self.kernels for entry in kernel.printed.entries)
         return any(entry.kind == "growing" for entry in printed)
 
     @staticmethod
     def is_slow(node: Node) -> bool:
-        """Whether a step that NumPy computes is slower there than a kernel would be."""
+        """Whether NumPy computes a step more slowly than a kernel would."""
         return getattr(node.op, "kind", "opaque") not in _QUIET
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
-        """What has to be compiled: each different kernel once, those of regions too."""
+        """The different kernels to compile, those of regions included."""
         return tuple(dict.fromkeys(k.printed.source for k in self.kernels))
 
     def compile(self, functions: Sequence[Callable[..., None] | None]) -> Callable[..., list[object]]:
-        """``run(sizes, *values)``, given a function for each of ``sources``; what has none NumPy does."""
+        """``run(sizes, *values)``, given a function (or None, for NumPy) for each of ``sources``."""
         return self.linked(dict(zip(self.sources, functions, strict=True)))
 
     def linked(self, of: Mapping[str, Callable[..., None] | None]) -> Callable[..., list[object]]:
@@ -148,7 +148,7 @@ class Plan:
 
 
 def plan_graph(graph: Graph, changed: Iterable[int] = ()) -> Plan:
-    """The plan of a closed graph; the parameters whose numbers are ``changed`` belong to it."""
+    """The plan of a closed graph; it may overwrite the parameters whose numbers are in ``changed``."""
     carries = [graph.parameters[k] for k in changed]
     simple = expand_all([*graph.results, *graph.checked])
     growing = untaped(simple)
@@ -170,7 +170,7 @@ def plan_graph(graph: Graph, changed: Iterable[int] = ()) -> Plan:
 
 @dataclass(frozen=True, eq=False)
 class Arranged:
-    """What runs in which order, and where values are, before anything is printed.
+    """The order of steps and the place of values, before anything is printed.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ class Arranged:
     copied
         Stores and regions that begin with copies of what they change.
     wanted
-        For each kernel the nodes that something else needs.
+        For each kernel the nodes needed outside.
     carries
         Parameters that may be changed.
     """
@@ -204,7 +204,7 @@ class Arranged:
         return node in self.stored or not is_inline(node)
 
     def is_exported(self, kernel: Kernel, node: Node) -> bool:
-        """Whether a node that a kernel computes is needed when it has run."""
+        """Whether a node is needed after the kernel that computes it."""
         return bool(node.type.shape) or node in self.wanted[kernel]
 
 
@@ -275,7 +275,7 @@ def _blocks(block: Block) -> Iterator[Block]:
 
 
 def _needed(steps: Sequence[Step], block: Block) -> dict[Kernel, set[Node]]:
-    """For each kernel the nodes that something else needs."""
+    """For each kernel the nodes that other steps, or the results, need."""
     wanted: dict[Kernel, set[Node]] = {s: set() for s in steps if isinstance(s, Kernel)}
     home = {n: kernel for kernel in wanted for part in kernel.steps for n in produced(part)}
 
@@ -287,7 +287,7 @@ def _needed(steps: Sequence[Step], block: Block) -> dict[Kernel, set[Node]]:
 
 
 def _uses(steps: Sequence[Step], block: Block) -> Iterator[tuple[Node, Step | None]]:
-    """The nodes that are needed, each with the step that needs it: none, of a result."""
+    """The nodes that are needed, each with the step that needs it; None for a result."""
     yield from ((stored_below(r), None) for r in block.results)
     for step in steps:
         for part in step.steps if isinstance(step, Kernel) else [step]:

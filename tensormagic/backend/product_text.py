@@ -25,7 +25,7 @@ _BLAS = {"float64": "dgemm", "float32": "sgemm"}
 
 @cache
 def blas(name: str) -> int:
-    """The address of a function of BLAS, from the library that SciPy brings; 0 where there is none."""
+    """The address of a BLAS function, from SciPy's library; 0 if there is none."""
     try:
         capsule = import_module("scipy.linalg.cython_blas").__pyx_capi__[name]
     except (ImportError, AttributeError, KeyError):
@@ -39,7 +39,7 @@ def blas(name: str) -> int:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Where the elements of a matrix are: an array, an offset, and how far apart neighbours along rows and columns are."""
+    """A matrix in memory: its array, offset, and strides along rows and columns."""
 
     array: str
     offset: str
@@ -48,7 +48,7 @@ class Matrix:
 
 
 def print_product(text: KernelText, nest: Nest) -> bool:
-    """Print the one stage of a nest; False where its operands do not lie in memory as matrices."""
+    """Print the only stage of a nest; False if its operands are not stored as matrices."""
     (stage,) = nest.stages
     root = stage.root
     if len(stage.domain) != RANK or root.type.dtype.name not in _BLAS:
@@ -92,7 +92,7 @@ class _Product:
     extents: list[str]
 
     def print(self) -> None:
-        """Own loops or BLAS: which one is decided when it runs."""
+        """Print own loops and a BLAS call; which one runs is decided at run time."""
         by_rows = self.right.along == 1
         loops = self._blocks() if by_rows else self._sums()
         call = self._call()
@@ -107,7 +107,7 @@ class _Product:
         self.text.lines.append((line, self.root))
 
     def _call(self) -> str:
-        """The call of BLAS; empty where an operand has no axis along which neighbours are neighbours."""
+        """The BLAS call; empty if an operand has no contiguous axis."""
         address = blas(_BLAS[self.root.type.dtype.name])
         turned: list[str] = []
         apart: list[str] = []
@@ -148,7 +148,7 @@ class _Product:
         return [(line, self.root) for line in lines]
 
     def _blocks(self) -> list[Line]:
-        """Rows and terms by the block: rows of the right operand are read once for all rows of a block."""
+        """Rows and terms by blocks: rows of the right operand are read once for all rows of a block."""
         m = self.extents[0]
         i = self.text.fresh("row")
         lines: list[Line] = []

@@ -21,9 +21,9 @@ Run = Callable[..., list[Any]]
 
 
 def compile(graph: Graph) -> Run:
-    """A function of the parameters' values that gives the list of results.
+    """A function that maps the parameters' values to the list of results.
 
-    The caller has checked the guards: ``run(sizes, *values)`` takes the sizes that :meth:`Graph.bind` gave.
+    The caller has checked the guards: ``run(sizes, *values)`` takes the sizes that :meth:`Graph.bind` returned.
     """
     given = set(graph.parameters)
     nodes = [n for n in graph.nodes if n not in given]
@@ -67,7 +67,7 @@ def compile(graph: Graph) -> Run:
 
 
 def _check(graph: Graph, guards: Iterable[Guard], size: sizer) -> None:
-    """Check sizes; where one does not fit, the node that asks for it is where the error comes from."""
+    """Check sizes; the error of a failed check names the node that asked for it."""
     for guard in guards:
         try:
             check(guard, size.atom)
@@ -77,13 +77,13 @@ def _check(graph: Graph, guards: Iterable[Guard], size: sizer) -> None:
 
 
 def _needed(node: Node, guards: Iterable[Guard], sides: one_side.Plan) -> tuple[Node, ...]:
-    """What has to be there at a node: operands, what its sizes and what is checked behind it are of, and conditions that leave it out."""
+    """What a node needs: operands, nodes in sizes and guards, and the conditions that may leave it out."""
     sizes = [n for a, _, b in guards for n in (*nodes_of(a), *nodes_of(b))]
     return (*node.needs, *sizes, *(condition for condition, _ in sides.skips.get(node, ())))
 
 
 def least_seconds(graph: Graph, sizes: Mapping[Any, int], values: Sequence[Any] = ()) -> float:
-    """How long the iterations of loops take at least whose count is known before they run."""
+    """A lower bound of the time of loops whose number of iterations is known before the run."""
     regions = [n for n in graph.nodes if n.op.kind == "region"]
     if not regions:
         return 0.0
@@ -100,7 +100,7 @@ _STEP = 3e-7  # seconds of a node in an iteration
 
 
 def _count(node: Node, sizes: Mapping[Any, int], known: Mapping[Node, Any]) -> int:
-    """How many iterations there are; 1 where that is not known."""
+    """The number of iterations; 1 if it is not known."""
     if node.op is CONSTANT:
         return int(node["bits"].array())
     if node in known:
@@ -110,7 +110,7 @@ def _count(node: Node, sizes: Mapping[Any, int], known: Mapping[Node, Any]) -> i
 
 
 def refusal(graph: Graph, sizes: dict[Any, int], values: Sequence[Any]) -> CaptureError | None:
-    """What a graph refuses for some data: that comes before sizes that do not fit, and indices out of bounds, which may follow from it."""
+    """The CaptureError that a graph raises for some data, if any: it precedes errors of sizes and indices, which may follow from it."""
     table: dict[Any, Any] = dict(zip(graph.parameters, values, strict=True))
     size = sizer(sizes, table)
     refusing = [n for n in graph.nodes if n.op is CHECK and n["error"] == name_of(CaptureError)]
@@ -127,7 +127,7 @@ def refusal(graph: Graph, sizes: dict[Any, int], values: Sequence[Any]) -> Captu
 
 
 def owned(results: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-    """Results that share memory neither with ``values`` nor with each other, and may be written to."""
+    """Writable results that share memory neither with ``values`` nor with each other."""
     roots = {id(_root(v)) for v in values if isinstance(v, np.ndarray)}
     found: list[Any] = []
     for result in results:
@@ -140,7 +140,7 @@ def owned(results: Sequence[Any], values: Sequence[Any]) -> list[Any]:
 
 
 def _order(array: np.ndarray[Any, Any]) -> Literal["K", "C"]:
-    """How a copy lies: as the array does, but where that repeats elements (`np.broadcast_to`), along which NumPy's copies are innermost."""
+    """The layout of a copy: as the array, except C order for arrays that repeat elements (`np.broadcast_to`)."""
     repeats = any(step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True))
     return "C" if repeats else "K"
 

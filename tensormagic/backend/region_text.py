@@ -17,7 +17,7 @@ PrintParts = Callable[[KernelText, list[Any]], None]
 
 
 def number(text: KernelText, node: Node) -> str:
-    """The text of a number, computed where the text has come to."""
+    """The text of a number, computed at the current place of the text."""
     body = Body(text, Nest(), Loop(()), None)
     value = body.value(node, ())
     text.lines += body.sections[0]
@@ -25,7 +25,7 @@ def number(text: KernelText, node: Node) -> str:
 
 
 def print_check(text: KernelText, check: Check) -> None:
-    """A guard about integers that are computed, in NumPy's words where it does not hold."""
+    """Print a guard on computed integers, with NumPy's error message."""
     left, relation, right = check.guard
     for node in check.nodes:
         number(text, node)
@@ -45,7 +45,7 @@ def print_check(text: KernelText, check: Check) -> None:
 def print_region(
     text: KernelText, region: Region, parts: PrintParts, otherwise: Callable[[KernelText, Region], bool]
 ) -> None:
-    """A region, and what its results are called after it; ``otherwise`` is asked first whether it prints the region itself."""
+    """Print a region and name its results; ``otherwise`` may print the region itself and is asked first."""
     for carry, start in zip(region.carries, region.starts, strict=True):
         if carry.type.shape and carry in text.copied.get(region.root, ()):
             text.lines += text.copy(carry, start)
@@ -63,13 +63,13 @@ def print_region(
 
 
 def cast(node: Node, value: str) -> str:
-    """A number in its dtype, so that a variable has one type throughout."""
+    """A number cast to its dtype, so that a variable has one type throughout."""
     dtype = node.type.dtype
     return f"bool({value})" if dtype.kind == "b" else f"np.{dtype.name}({value})"
 
 
 def _inside(text: KernelText, block: Block, parts: PrintParts, after: Callable[[], Sequence[Line]]) -> list[Line]:
-    """What is printed for a block; names of numbers that it computes end with it."""
+    """The lines of a block; the names of numbers it computes end with it."""
     kept, scalars = text.lines, dict(text.scalars)
     text.lines = []
     text.depth += 1
@@ -82,7 +82,7 @@ def _inside(text: KernelText, block: Block, parts: PrintParts, after: Callable[[
 
 
 def _moves(text: KernelText, block: Block) -> list[Line]:
-    """Each array that is carried takes the array of its next value."""
+    """Let each carried array become the array of its next value."""
     owner = text.memory.owner
     wanted = {owner(carry): owner(result) for carry, result in block.latch}
     wanted = {target: source for target, source in wanted.items() if target is not source}

@@ -18,7 +18,7 @@ from tensormagic.ops.pointwise import Pointwise
 
 
 def before_reshape(node: Node) -> Node | None:
-    """A function of reshaped arrays as the reshape of one of the arrays; None where nothing is gained."""
+    """A function of reshaped arrays as the reshape of a function of the arrays; None if nothing is gained."""
     if not isinstance(node.op, Pointwise) or not node.type.shape or len(node.types) != 1:
         return None
     below = [a.args[0] for a in node.args if a.op is RESHAPE and not squeezes(a)]
@@ -40,9 +40,9 @@ def before_reshape(node: Node) -> Node | None:
 
 
 def without_round_trips(results: Sequence[Node]) -> list[Node]:
-    """``results`` where functions of reshaped arrays that are reshaped back are taken of the arrays as they were.
+    """``results`` with functions applied directly to arrays instead of between a reshape and its inverse.
 
-    A mask over an array of two axes selects of the flat array, so ``z[m] = z[m]**2`` is ``where`` of flat arrays.
+    A mask over an array of two axes selects from the flat array, so ``z[m] = z[m]**2`` is ``where`` of flat arrays.
     """
     nodes = topological(results)
     ends = [n for n in nodes if n.op is RESHAPE and isinstance(n.args[0].op, Pointwise) and not squeezes(n)]
@@ -55,7 +55,7 @@ def without_round_trips(results: Sequence[Node]) -> list[Node]:
 
 
 def _back(node: Node, alone: Callable[[Node], bool]) -> Node | None:
-    """A reshape of functions of elements as these functions of arrays of its shape; None where no reshape is undone by that."""
+    """A reshape of element-wise functions as these functions of arrays in its shape; None if that cancels no reshape."""
     top, shape, undone = node.args[0], node.type.shape, False
     made: dict[Node, Node] = {}
     for n in topological([top], stop=lambda n: n.type.shape != top.type.shape or not isinstance(n.op, Pointwise)):
@@ -75,10 +75,10 @@ def _back(node: Node, alone: Callable[[Node], bool]) -> Node | None:
 
 
 def _long(node: Node) -> tuple[Size, ...]:
-    """The shape of an array without axes of extent 1."""
+    """A shape without axes of extent 1."""
     return tuple([s for s in node.type.shape if s != 1])
 
 
 def _is_written_out(node: Node) -> bool:
-    """Whether an array has to be computed for a reshape of it to be one."""
+    """Whether an array must be computed for a reshape of it."""
     return node.op is TRANSPOSE or node.op is BROADCAST or isinstance(node.op, Pointwise)

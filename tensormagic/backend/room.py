@@ -22,7 +22,7 @@ _GROUPS = Path("/sys/fs/cgroup")
 
 
 def available() -> int | None:
-    """The bytes that this process can still get, swap included; None where the system does not say."""
+    """The bytes this process can still allocate, swap included; None if the system does not tell."""
     found = [n for n in (_of_machine(), _of_group()) if n is not None]
     return min(found, default=None)
 
@@ -41,7 +41,7 @@ def _of_machine() -> int | None:
 
 
 def _of_group() -> int | None:
-    """What the group of processes that this one is in, a container as a rule, may still take; files in memory do not count."""
+    """The bytes left in this process's control group (usually a container), not counting cached files; None if there is none."""
     for most, now, name in (
         (_GROUPS / "memory.max", _GROUPS / "memory.current", "inactive_file"),
         (_GROUPS / "memory/memory.limit_in_bytes", _GROUPS / "memory/memory.usage_in_bytes", "total_inactive_file"),
@@ -68,12 +68,12 @@ def afford(needed: int, node: Node | None = None, most: int | None = None, whose
     node
         The largest array: the error is at its line.
     most, whose, mend
-        For another memory than the machine's: the bytes that are left there, what the error calls that, and what it advises.
+        For memory other than the machine's: the bytes left there, its name in the error, and the advice.
 
     Raises
     ------
     MemoryShortError
-        Where that is more than ``config.memory`` allows, or, where that is 0, than the machine has.
+        If that is more than ``config.memory`` allows or, if that is 0, than the machine has.
     """
     if most is None:
         most = config.memory or _enough_for(needed)
@@ -91,7 +91,7 @@ def afford(needed: int, node: Node | None = None, most: int | None = None, whose
 
 
 def _enough_for(needed: int) -> int | None:
-    """The bytes that the machine has left; where they are too few, without what is at hand for the next arrays."""
+    """The bytes that the machine has left; if they are too few, the pool of free blocks is emptied first."""
     left = available()
     if left is None or needed <= left:
         return left
@@ -100,7 +100,7 @@ def _enough_for(needed: int) -> int | None:
 
 
 def least_by_numpy(graph: Graph, sizes: Mapping[Atom, int]) -> tuple[int, Node | None]:
-    """The bytes that NumPy needs at least at once, node by node, and the largest array: what is a view or may be one is left out."""
+    """A lower bound of NumPy's peak memory in bytes, node by node, and the largest array; possible views do not count."""
     last = {a: k for k, node in enumerate(graph.nodes) for a in node.needs}
     kept = {*graph.results}
     dying: dict[int, int] = {}

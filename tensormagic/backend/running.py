@@ -29,16 +29,16 @@ def raised(faults: Sequence[Fault | Raised], noted: Any) -> None:
 
 
 class Interpreted:
-    """Computes nodes by NumPy from the values of other nodes.
+    """Computes nodes with NumPy from the values of other nodes.
 
     Parameters
     ----------
     results
         What is computed: each as an array of its own.
     given
-        What is there.
+        The known nodes.
     guards
-        What has to hold of integers among them.
+        Guards on integers among them.
     """
 
     def __init__(self, results: Sequence[Node], given: Sequence[Node], guards: Sequence[Guard] = ()) -> None:
@@ -64,7 +64,7 @@ class Interpreted:
 
 
 def evaluator(node: Node) -> Callable[..., Any]:
-    """How NumPy computes a node in the middle of machine code: it warns of nothing, as machine code does; the user's own functions may."""
+    """How NumPy computes a node among machine code: without floating-point warnings, except for the user's own functions."""
     graphs = [v for _, v in node.param_items if isinstance(v, Graph)]
     if not computes_floats(node) or node.op is OUTSIDE or any(OUTSIDE.name in g.ops for g in graphs):
         return partial(node.op.evaluate, node)
@@ -80,10 +80,11 @@ def evaluator(node: Node) -> Callable[..., Any]:
 
 
 class Flag:
-    """Memory that machine code looks at while it runs: it may be told to stop, and asked how far it is.
+    """Memory that machine code polls while it runs, to be stopped or asked for its progress.
 
-    The first byte stops it. The second one asks: the outermost loop writes its iteration, and how many there will be (0 where
-    that is not known), behind these two and clears it.
+    The first byte stops it. The second one asks: the outermost loop then writes its iteration and the number of
+    iterations (0 if
+    unknown) behind these two, and clears it.
     """
 
     def __init__(self) -> None:
@@ -101,7 +102,7 @@ class Flag:
         self._bytes[0] = 1
 
     def iteration(self) -> tuple[int, int] | None:
-        """The iteration that was told last, and how many there will be; None where there is none; the next one is waited for a moment."""
+        """The last reported iteration and the number of iterations, after a short wait for a report; None if there is none."""
         self._bytes[1] = 1
         for _ in range(4):
             if self._bytes[1]:
@@ -119,7 +120,7 @@ UNUSED: int = (
 
 
 class _Stoppable(threading.local):
-    """The flags of what this thread runs, the innermost last."""
+    """The flags of what this thread runs, innermost last."""
 
     def __init__(self) -> None:
         self.flags: list[Flag] = []
@@ -141,9 +142,9 @@ def patiently(
     amount: int = 0,
     **more: Any,
 ) -> list[Any]:
-    """Run something long beside the main thread: an interrupt reaches that, and then the kernels stop early.
+    """Run something long beside the main thread, so that an interrupt reaches it and stops the kernels early.
 
-    ``pace`` is told how long so much work took.
+    ``pace`` learns how long this amount of work took.
     """
     if threading.current_thread() is not threading.main_thread():
         return run(sizes, *values, flag=stoppable.address, **more)

@@ -40,13 +40,13 @@ class Storage(Enum):
 
 @dataclass(eq=False)
 class Loop:
-    """Stages in one loop over the rows of a tile and the same further axes."""
+    """Stages in one loop over the rows of a tile and the same inner axes."""
 
     inner: tuple[Size, ...]
     stages: list[Stage] = field(default_factory=list)
 
     def takes(self, stage: Stage, inner: tuple[Size, ...]) -> bool:
-        """Whether a stage over these further axes may join: one heavy function is enough; what is left out is so together."""
+        """Whether a stage with these inner axes may join: at most one heavy function, and the same condition for skipping."""
         if skip_of(stage) != skip_of(self.stages[0]):
             return False
         return self.inner == inner and not (stage.heavy and any(s.heavy for s in self.stages))
@@ -56,9 +56,11 @@ class Loop:
 class Nest:
     """Stages that share their leading axes.
 
-    ``depths`` are the numbers of leading axes that may be the rows; ``depth`` and ``loops`` are set when the nest is
-    complete. A nest of rank-0 stages has the depth 0 and no rows. No other stage joins a nest that is ``alone``. Values
-    that are ``lodged`` are kept for a tile where that result will be.
+    ``depths`` are the possible numbers of leading axes that form the rows; ``depth`` and ``loops`` are set when the
+    nest is
+    complete. A nest of rank-0 stages has the depth 0 and no rows. No other stage joins a nest that is ``alone``.
+    ``lodged`` maps a
+    value to the result in whose memory it is kept for a tile.
     """
 
     stages: list[Stage] = field(default_factory=list)
@@ -80,7 +82,7 @@ class Nest:
         return sum(s.ops for s in self.stages)
 
     def is_total(self, stage: Stage) -> bool:
-        """Whether a stage folds the rows: its value is there when the nest has run."""
+        """Whether a stage folds the rows, so that its value is known only after the nest."""
         return bool(self.depth) and 0 in stage.reduced
 
 
@@ -94,7 +96,7 @@ def steps_in(item: Part | Node) -> Sequence[BlockStep]:
 
 @dataclass(eq=False)
 class Kernel:
-    """Nests, regions and checks that are compiled into one machine function."""
+    """Nests, regions and checks compiled into one machine function."""
 
     parts: list[Part] = field(default_factory=list)
 
@@ -110,7 +112,7 @@ class Kernel:
 
     @property
     def stages(self) -> list[Stage]:
-        """The stages of all nests, in order; not those of regions."""
+        """The stages of all nests, in order, without those of regions."""
         return [s for nest in self.nests for s in nest.stages]
 
     @property
@@ -130,7 +132,7 @@ Step = Kernel | Node
 def schedule(block: Block, memory: Memory, *, apart: bool = False) -> list[Step]:
     """Kernels and library nodes, in the order in which they run.
 
-    ``apart``: each nest is a kernel, but for numbers, which belong to the one before.
+    ``apart``: each nest is a kernel of its own, except that numbers belong to the kernel before.
     """
     items = arrange(block, memory, _by_level(block), apart=apart)
     steps: list[Step] = []
@@ -152,7 +154,7 @@ def schedule(block: Block, memory: Memory, *, apart: bool = False) -> list[Step]
 
 
 def _gives_numbers(step: Step | None) -> bool:
-    """Whether all that is left of a kernel is numbers."""
+    """Whether a kernel only yields numbers."""
     if not isinstance(step, Kernel) or step.regions:
         return False
     kept = [s for nest in step.nests for s in nest.stages if nest.storage[s.root] is Storage.FULL or s.reduced]
@@ -160,7 +162,7 @@ def _gives_numbers(step: Step | None) -> bool:
 
 
 def _sized_within(nest: Nest, other: Nest | Kernel) -> bool:
-    """Whether an array that a nest makes has a size that another one, or a kernel, computes."""
+    """Whether the size of an array that a nest makes is computed by ``other``."""
     made = {s.root for s in other.stages}
     return any(n in made for s in nest.stages for size in s.root.type.shape for n in nodes_of(size))
 
@@ -179,7 +181,7 @@ def arrange(
 
 
 def _by_level(block: Block) -> list[BlockStep]:
-    """The steps in an order in which library calls interrupt the loops as seldom as possible: those that wait for no loops come first."""
+    """The steps ordered so that library calls interrupt the loops rarely; calls that wait for no loop come first."""
     level: dict[BlockStep, int] = {}
     for step in block.steps:
         calls = isinstance(step, Node)
@@ -191,7 +193,7 @@ def _by_level(block: Block) -> list[BlockStep]:
 
 
 class _Arrangement:
-    """Stages in nests: each joins an earlier one where it can."""
+    """Stages combined into nests: each joins an earlier nest if possible."""
 
     def __init__(self, memory: Memory, block: Block, steps: Sequence[BlockStep], *, apart: bool) -> None:
         self.memory = memory
@@ -214,7 +216,7 @@ class _Arrangement:
         self.items = [item for item in self.items if not isinstance(item, Nest) or item.stages]
 
     def _place(self, stage: Stage) -> int:
-        """The number of the item that ``stage`` joins, or begins."""
+        """The number of the item that ``stage`` joins, or starts."""
         earliest = max((self.number[s] for s in self.before[stage]), default=-1)
         for k in range(len(self.items) - 1, max(earliest, len(self.items) - LOOK_BACK, 0) - 1, -1):
             nest = self.items[k]
@@ -225,7 +227,7 @@ class _Arrangement:
         return len(self.items) - 1
 
     def _unite(self, stage: Stage, number: int) -> None:
-        """Have the nests that a stage reads from, beside the one that it has joined, run within that one, where they can."""
+        """Merge other nests that a stage reads from into the nest it has joined, if possible."""
         for other in sorted({self.where[n] for n, _ in stage.reads if n in self.where} - {number}, reverse=True):
             nest, later = self.items[other], self.items[number]
             if not isinstance(nest, Nest) or not isinstance(later, Nest) or not nest.depths or not later.depths:
@@ -257,7 +259,7 @@ class _Arrangement:
         return {d for d in depths if d <= most}
 
     def _join(self, stage: Stage, nest: Nest, number: int, *, wanted: bool = False) -> bool:
-        """Have a stage join the nest of that number, where its loops are those of the nest; not for nothing, unless ``wanted``."""
+        """Let a stage join a nest if their loops match; there must be something to gain unless ``wanted``."""
         if not self._may_join(stage, nest):
             return False
         numbers = not stage.domain or not nest.depths
@@ -280,7 +282,7 @@ class _Arrangement:
         return True
 
     def _may_join(self, stage: Stage, nest: Nest) -> bool:
-        """Whether a stage and a nest may be one kernel: not too large, without loops of their own kind, and in any order."""
+        """Whether a stage and a nest may be one kernel: not too large, without special loops, and in any order."""
         if nest.ops + stage.ops > MOST_NEST_OPS or nest.alone or _stands_alone(stage):
             return False
         if (stage.domain and not is_fused()) or left_out(stage) != left_out(nest.stages[0]):
@@ -296,7 +298,7 @@ class _Arrangement:
 
 
 def _common_depths(stage: Stage, nest: Nest, own: Sequence[tuple[Stage, tuple[Index, ...]]]) -> set[int]:
-    """How many leading axes may be the rows of both, where the stage reads its ``own`` from stages of the nest; none where none may."""
+    """The possible numbers of leading axes that form the rows of both, given the nest's results that the stage reads."""
     head = nest.stages[0].domain
     depths = {d for d in nest.depths & _depths(stage) if head[:d] == stage.domain[:d]}
     for producer, index in own:
@@ -308,12 +310,12 @@ def _common_depths(stage: Stage, nest: Nest, own: Sequence[tuple[Stage, tuple[In
 
 
 def _stands_alone(stage: Stage) -> bool:
-    """Whether a stage has loops of its own kind: each step of some needs the one before, and matrices go by blocks."""
+    """Whether a stage has special loops: each step needs the one before, or matrices go by blocks."""
     return stage.kind == "sequence" or is_product(stage.root)
 
 
 def hidden_reads(stage: Stage) -> list[Node]:
-    """What a stage needs all of, whatever its iteration is: the memory below views, and what it stores into."""
+    """What a stage needs whole at every iteration: the memory below views, and what it stores into."""
     return [n for n in needed(stage) if n not in {r for r, _ in stage.reads}] + (
         [stored_below(stage.root.args[0])] if stage.written is not None else []
     )
@@ -326,13 +328,13 @@ def _shares(stage: Stage, nest: Nest) -> bool:
 
 
 def _stores_elsewhere(stage: Stage, nest: Nest) -> bool:
-    """Whether parts of other extents are stored: they read the same array, but would have loops of their own."""
+    """Whether slices of other extents are stored, which would need loops of their own."""
     stores = stage.written is not None or any(s.written is not None for s in nest.stages)
     return stores and all(s.domain != stage.domain for s in nest.stages)
 
 
 def _depths(stage: Stage) -> frozenset[int]:
-    """How many leading axes may be the rows: all folded, or none."""
+    """The possible numbers of leading axes that form the rows: all of them folded, or none."""
     rank = len(stage.domain)
     if not stage.reduced:
         return frozenset(range(1, rank + 1))
@@ -344,7 +346,7 @@ def _depths(stage: Stage) -> frozenset[int]:
 
 
 def _aligned(producer: Stage, index: tuple[Index, ...]) -> int:
-    """For how many leading loops a read of what ``producer`` computes stays in the same row."""
+    """The number of leading loops for which a read of what ``producer`` computes stays in the same row."""
     axis_of = {position: axis for axis, position in enumerate(producer.place) if position is not None}
     count = 0
     while count in axis_of and index[axis_of[count]] == Index(variable(count)):
@@ -397,10 +399,9 @@ def _complete(nest: Nest, outside: set[Node], memory: Memory) -> None:
 
 
 def _lodge(nest: Nest, memory: Memory) -> None:
-    """Keep values in the results that are made of them, element by element, and last.
+    """Keep a value of a tile in the memory of a result that is computed last from it, element by element.
 
-    The lines of a result are then fetched into the cache while the values are computed, and not when there is nothing
-    to do but to store.
+    The cache lines of the result are then fetched while values are computed, and not when only stores are left.
     """
     loop_of = {s.root: k for k, loop in enumerate(nest.loops) for s in loop.stages}
     for host in nest.stages:
@@ -411,14 +412,14 @@ def _lodge(nest: Nest, memory: Memory) -> None:
 
 
 def _is_host(stage: Stage, nest: Nest, memory: Memory) -> bool:
-    """Whether a stage stores its values, element by element, into memory that is theirs alone."""
+    """Whether a stage stores its values, element by element, into memory that only it uses."""
     root = stage.root
     stored = nest.storage.get(root) is Storage.FULL and stage.kind == "map"
     return stored and memory.owner(root) is root and memory.group(root) is root
 
 
 def _may_lodge(guest: Stage, host: Stage, nest: Nest, loop_of: dict[Node, int]) -> bool:
-    """Whether nothing needs a value of ``guest`` where ``host`` has stored its own."""
+    """Whether no value of ``guest`` is needed after ``host`` has stored its element."""
     a, b = guest.root.type, host.root.type
     same = (a.dtype, a.shape, guest.domain, guest.place) == (b.dtype, b.shape, host.domain, host.place)
     if not same or guest.reduced or nest.storage[guest.root] is not Storage.TILE:
@@ -477,7 +478,7 @@ def coefficients(node: Node, index: tuple[Index, ...]) -> tuple[dict[int, Size],
 
 
 def collapses(stages: Iterable[Stage], positions: Sequence[int]) -> bool:
-    """Whether loops over neighbouring positions may run as one: every access goes through them in order."""
+    """Whether loops over neighbouring positions may run as one, since every access goes through them in order."""
     pairs = list(pairwise(positions))
     return all(_collapse_pair(stage, outer, inner) for stage in stages for outer, inner in pairs)
 

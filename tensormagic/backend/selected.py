@@ -28,7 +28,7 @@ _MOST = 16  # what may be computed of each element: eight additions
 
 
 def of_all_elements(results: Sequence[Node]) -> list[Node]:
-    """``results`` with such sums and stores made of all elements, where kernels may round otherwise than NumPy."""
+    """``results`` with such sums and stores computed from all elements, if other rounding than NumPy's is allowed."""
     found = list(results)
     while goals := _goals(found) if may_round() else {}:  # one may be within what takes the place of another
         found = substituted(found, goals)
@@ -36,7 +36,7 @@ def of_all_elements(results: Sequence[Node]) -> list[Node]:
 
 
 def _goals(results: Sequence[Node]) -> dict[Node, Node]:
-    """What takes the place of sums and stores of what masks select."""
+    """Replacements for sums and stores of mask selections."""
     nodes = topological(results)
     shown = set(results)
     found = [_of_all(n, nodes, shown) for n in nodes if n.op is PLACES]
@@ -44,7 +44,7 @@ def _goals(results: Sequence[Node]) -> dict[Node, Node]:
 
 
 def _of_all(places: Node, nodes: Sequence[Node], shown: Container[Node]) -> dict[Node, Node] | None:
-    """What takes the place of all sums and stores of what a mask selects; None where that goes elsewhere, or takes too long."""
+    """Replacements for all sums and stores of one mask's selection; None if it has other uses, or that takes too long."""
     every = _Every(places)
     ends: dict[Node, Node] = {}
     for node in nodes:
@@ -59,7 +59,7 @@ def _of_all(places: Node, nodes: Sequence[Node], shown: Container[Node]) -> dict
 
 
 class _Every:
-    """What is computed of selected elements, computed of all: ``made``."""
+    """The counterparts over all elements of what is computed from selected ones: ``made``."""
 
     def __init__(self, places: Node) -> None:
         self.made: dict[Node, Node] = {}
@@ -67,7 +67,7 @@ class _Every:
         self._places, self._mask = places, places.args[0]
 
     def reads(self, node: Node) -> bool:
-        """Note what a node computes; False where it is nothing of elements by themselves."""
+        """Record what a node computes; False if it is not element-wise."""
         if node.op is GATHER:
             fits = node.args[1] is self._places and node.args[0].type.shape == self._mask.type.shape
         else:
@@ -79,7 +79,7 @@ class _Every:
         return found is not None
 
     def end(self, node: Node) -> Node | None:
-        """What takes the place of a sum, or of a store where the elements were."""
+        """The replacement for a sum, or for a store to where the elements were; else None."""
         if node.op in _FOLDS:
             x, dtype = self._of(node.args[0]), node.args[0].type.dtype
             nothing = constant(dtype.type(node.op.start(dtype)))  # type: ignore[attr-defined]
@@ -94,7 +94,7 @@ class _Every:
         return where(self._mask, add(whole, x) if node.op is SCATTER_ADD else x, whole)
 
     def _of(self, node: Node) -> Node | None:
-        """What is computed of all elements where ``node`` is of those that are selected, which it is known of: a number is the same."""
+        """The counterpart of ``node`` over all elements, if known; a number stays itself."""
         if node in self.made or (node.type.shape and node.op is not BROADCAST):
             return self.made.get(node)
         return self._all(node)

@@ -58,7 +58,7 @@ def _loops(text: KernelText, body: Body, first: int, inner: list[Line]) -> list[
 
 
 def _print_place(text: KernelText, nest: Nest, stage: Stage) -> None:
-    """The place of the first extreme element: a nan is one."""
+    """The place of the first extreme element, nan included."""
     root = stage.root
     body = Body(text, nest, nest.loops[0], None)
     kept = sum(group.positions[0] not in stage.reduced for group in body.groups)
@@ -113,7 +113,7 @@ def _print_found(text: KernelText, nest: Nest, stage: Stage) -> None:
 
 
 def _print_running(text: KernelText, nest: Nest, stage: Stage) -> None:
-    """The accumulator is what was stored one step before."""
+    """A running fold, whose accumulator is the element stored one step before."""
     root = stage.root
     body = Body(text, nest, nest.loops[0], None)
     along = next((k for k, group in enumerate(body.groups) if group.positions[0] in stage.reduced), None)

@@ -25,14 +25,14 @@ Work = Callable[[], None]
 
 
 class Awaited:
-    """What is there once its kernels are compiled.
+    """Something that becomes available once its kernels are compiled.
 
     Attributes
     ----------
     instead
-        What computes where it will not be there.
+        What computes if it does not become available.
     error
-        Why it will not be there; empty otherwise.
+        Why it does not become available; empty otherwise.
     """
 
     instead = "NumPy"
@@ -53,12 +53,12 @@ class Awaited:
         return self.state == "ready"
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is there, or an error is, at most ``timeout`` seconds; whether it is there."""
+        """Wait until it is available or has failed, at most ``timeout`` seconds; returns whether it is available."""
         self._done.wait(timeout)
         return self.ready()
 
     def begin(self, service: Service) -> None:
-        """Take what is kept, and ask for the rest by `Service.compile`: on the service's thread."""
+        """Take stored code, and request the rest by `Service.compile`; runs on the service's thread."""
         raise NotImplementedError
 
     def finish(self, error: str) -> None:
@@ -68,23 +68,23 @@ class Awaited:
             self._done.set()
 
     def tell(self, why: str) -> None:
-        """Warn of what could not be compiled, once."""
+        """Warn once of what could not be compiled."""
         tell_once(f"{self.instead} computes what could not be compiled: {why}")
 
     def fail(self, error: Exception) -> None:
-        """There is an error that nobody has foreseen, in planning, say; the thread goes on."""
+        """Handle an unforeseen error, for instance in planning; the thread goes on."""
         why = f"{type(error).__name__}: {error}"
         self.tell(why)
         self.finish(why)
 
     def abandon(self, error: str) -> None:
-        """Fail in a forked child: the thread that held the old event's lock may be missing there."""
+        """Fail in a forked child, where the thread that held the old event's lock may not exist."""
         self._done = threading.Event()
         self.finish(error)
 
 
 class Service:
-    """The thread, and the compiler that it asks."""
+    """The service thread, and its compiler."""
 
     def __init__(self) -> None:
         self._work: queue.SimpleQueue[Work] = queue.SimpleQueue()
@@ -99,18 +99,18 @@ class Service:
         self.ask(partial(self._begin, one))
 
     def ask(self, work: Work) -> None:
-        """Put work into the queue, behind all that is there."""
+        """Append work to the queue."""
         self._work.put(work)
 
     def compile(self, one: Awaited, key: str, request: Request, take: Take) -> None:
-        """Have a kernel compiled, of which there is no code under ``key``: on this service's thread."""
+        """Request a kernel for which there is no code under ``key``; runs on the service's thread."""
         waiting = self._waiting.setdefault(key, [])
         waiting.append((one, take))
         if len(waiting) == 1:
             self.compiler.submit(key, request)
 
     def answer(self, key: str, code: Code | None, error: str) -> None:
-        """Give all who wait for a kernel its code, then keep it; or the error: on this service's thread."""
+        """Pass the code (or error) to all who wait for a kernel, then store it; runs on the service's thread."""
         with _keeping:
             of_use = [_taken(one, take, code, error) for one, take in self._waiting.pop(key, [])]
             if code is not None and all(of_use):

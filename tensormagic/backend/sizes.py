@@ -9,7 +9,7 @@ from tensormagic.ir.size import Apply, Atom, Size, apply, atom, lower_bound, nod
 
 
 class RefusedError(Exception):
-    """A region cannot be one function: no bound is known for memory that it needs, or a name would be ambiguous."""
+    """A region cannot be one function: needed memory has no known bound, or a name would be ambiguous."""
 
     def __init__(self, region: Node | None) -> None:
         self.region = region
@@ -17,7 +17,7 @@ class RefusedError(Exception):
 
 
 def upper(size: Size, known: Container[Node]) -> Size | None:
-    """A size of the nodes ``known`` alone that is never below ``size``, where there is one."""
+    """An upper bound of ``size`` that mentions only the nodes ``known``; None if there is none."""
     return _bound(size, known, above=True)
 
 
@@ -65,5 +65,5 @@ def _bound_of(a: Atom, known: Container[Node], *, above: bool) -> Size | None:
 
 
 def is_fixed(size: Size, known: Container[Node]) -> bool:
-    """Whether a size mentions none but the nodes ``known``."""
+    """Whether a size mentions only the nodes ``known``."""
     return all(n in known for n in nodes_of(size))

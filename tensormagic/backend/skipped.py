@@ -18,7 +18,7 @@ from tensormagic.ops.scalars.scalar import where
 
 @dataclass(frozen=True)
 class Skip:
-    """When a fold is of nothing.
+    """When a fold has no elements.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Skip:
     index
         Its index.
     holds
-        What it is where the fold is of nothing.
+        Its value if the fold has no elements.
     """
 
     condition: Node
@@ -35,12 +35,12 @@ class Skip:
     holds: bool
 
     def text(self, value: str) -> str:
-        """Whether the fold is of something, given the text of the condition's value."""
+        """An expression for whether the fold has elements, given the text of the condition."""
         return f"not {value}" if self.holds else value
 
 
 def skip_of(stage: Stage) -> Skip | None:
-    """When the fold of a stage is of nothing, if that is the same for all that it folds together."""
+    """When the fold of a stage has no elements, if that is uniform over what it folds; else None."""
     root = stage.root
     if not stage.reduced or len(stage.body) != 1:
         return None
@@ -56,13 +56,13 @@ def skip_of(stage: Stage) -> Skip | None:
 
 
 def left_out(stage: Stage) -> Skip | None:
-    """The same, where that is one number: the whole loop may be left out."""
+    """The same if the condition is a single number, so that the whole loop may be skipped; else None."""
     found = skip_of(stage)
     return found if found is not None and not found.index else None
 
 
 def is_only_chosen(root: Node, skip: Skip, stages: Iterable[Stage], stored: Callable[[Node], bool]) -> bool:
-    """Whether all that read a fold take another number where it is of nothing: it need not be written then."""
+    """Whether all readers of a fold use another number if it has no elements, so that it need not be written."""
     for stage in stages:
         stack = [stage.root] if any(n is root for n, _ in stage.reads) else []
         while stack:

@@ -27,7 +27,7 @@ def print_loop(body: Body) -> list[Line]:
 
 
 def _where_needed(body: Body) -> list[Line]:
-    """Say of a body for which rows the loops inside are needed, where that is not for all; and the statements that find it out."""
+    """Restrict a body's inner loops to the rows that need them; returns the statements that find these."""
     stages = body.loop.stages
     skip = common(stages)
     if skip is None or not skip.index or not body.nest.depth or len(body.groups) < 2:  # of one number the whole nest is
@@ -40,18 +40,18 @@ def _where_needed(body: Body) -> list[Line]:
 
 
 def _are_read(body: Body) -> bool:
-    """Whether the folds are read where they are of nothing."""
+    """Whether the folds are read even if they have no elements."""
     skip = common(body.loop.stages)
     return skip is None or not all(_is_unread(s, skip, body.nest, body.text) for s in body.loop.stages)
 
 
 def _is_unread(stage: Stage, skip: Skip, nest: Nest, text: KernelText) -> bool:
-    """Whether nobody reads a fold where it is of nothing."""
+    """Whether nobody reads a fold that has no elements."""
     return nest.storage[stage.root] is Storage.TILE and is_only_chosen(stage.root, skip, nest.stages, text.stored)
 
 
 def rows_of(text: KernelText, nest: Nest) -> str:
-    """How many rows a nest has: none where all that it folds is of nothing, and no row has a fold of its own that is read."""
+    """The number of rows of a nest; 0 if all its folds have no elements and none is read."""
     rows, skip = text.product(product(nest.rows)), common(nest.stages)
     if skip is None or skip.index:
         return rows

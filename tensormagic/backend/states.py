@@ -28,7 +28,7 @@ from tensormagic.ops.update import SET, set_at
 
 
 def in_states(results: Sequence[Node]) -> tuple[list[Node], dict[Node, Node]]:
-    """The same results, in simple ops, over such loops, and what each new node was."""
+    """The same results, in simple ops, over such loops, and the original of each new node."""
     memo: dict[Node, Node] = {}
     nodes = topological(results)
     if not any(map(graphs_of, nodes)):
@@ -52,7 +52,7 @@ def in_states(results: Sequence[Node]) -> tuple[list[Node], dict[Node, Node]]:
 
 
 def _converted(graph: Graph) -> Graph:
-    """A graph over such loops; the same one where it has none."""
+    """A graph over such loops; the same graph if it has none."""
     return _known(graph, may_round())
 
 
@@ -67,7 +67,7 @@ def _known(graph: Graph, _rounds: bool) -> Graph:
 
 @dataclass
 class _State:
-    """A carry and its records: the numbers of those of what iterations begin with, and of those of what they end with."""
+    """A carry and its records: the numbers of those with initial values of iterations, and of those with final values."""
 
     carry: int
     before: list[int] = field(default_factory=list[int])
@@ -86,7 +86,7 @@ class _Loop:
         self.iterations = size_of(node.args[0])
 
     def ends(self, shown: set[int]) -> tuple[Node, ...]:
-        """What stands for the results of the loop, where those with the numbers ``shown`` stay as they are."""
+        """Replacements for the results of the loop, where those numbered in ``shown`` stay; empty if there are none."""
         if self.iterations is None or nodes_of(self.iterations) or self.body.checked:
             return ()
         for k in range(self.carries):
@@ -96,7 +96,7 @@ class _Loop:
         return ()
 
     def _state(self, k: int, shown: set[int]) -> _State | None:
-        """What is recorded of a carry; None where that is not worth it."""
+        """What is recorded of a carry; None if that is not worth it."""
         carry, end = self.own[k], self.body.results[k]
         if not carry.type.shape or end is carry or carry.type != end.type or any(map(nodes_of, carry.type.shape)):
             return None
@@ -110,7 +110,7 @@ class _Loop:
         return found if found.before or found.after else None
 
     def _recorded(self, m: int) -> Node | None:
-        """The value that each iteration stores at its own place of carry ``m``, of which nothing else is known."""
+        """The value that each iteration stores at its own place of carry ``m``; None if anything else is done with it."""
         stack, end = self.own[m], self.body.results[m]
         stores = end.op is SET and end.args[0] is stack and stack.type.shape
         if constant_value(self.operands[m]) is None or not stores:
@@ -128,7 +128,7 @@ class _Loop:
         return inner if alike and inner.type.dtype == stack.type.dtype else None
 
     def _rebuilt(self, state: _State) -> tuple[Node, ...] | None:
-        """The results of the loop over states; None where its body would not know its sizes."""
+        """The results of the loop over states; None if its body would lack sizes."""
         k, gone = state.carry, {state.carry, *state.before, *state.after}
         extent = self.own[(state.before + state.after)[0]].type.shape[0]
         shape = self.own[k].type.shape
@@ -169,7 +169,7 @@ def _row(place: Size, shape: Sequence[Size]) -> tuple[tuple[Size, Size, int], ..
 
 
 def _with(roots: Sequence[Node], old: Node, new: Node) -> list[Node]:
-    """Nodes over ``new`` in place of ``old``, at the same lines."""
+    """Nodes with ``old`` replaced by ``new``, keeping their sites."""
     memo = {old: new}
     for node in topological(roots, stop=lambda n: n in memo):
         if node not in memo:
@@ -179,7 +179,7 @@ def _with(roots: Sequence[Node], old: Node, new: Node) -> list[Node]:
 
 
 def _stored(states: Node, place: Size, value: Node, row: Node) -> Node:
-    """The states with another value; where that is ``row`` with a part stored over, the rest of it is copied."""
+    """The states with another value stored; if that is ``row`` with a slice overwritten, only the rest is copied."""
     shape = row.type.shape
     part = value["slices"] if value.op is SET and value.args[0] is row else ()
     if not part or not is_box(part):

@@ -25,11 +25,11 @@ class Block:
     steps
         Stages, regions, and nodes that NumPy computes, in order.
     before
-        For each step those that have to run before it.
+        For each step those that must run before it.
     copied
-        Stores, and numbers of what regions carry, that begin with a copy of what they change.
+        Stores, and numbers of regions' carries, that begin with a copy of what they change.
     latch
-        For arrays that an iteration begins with, what the next iteration begins with.
+        For carried arrays, the array of the next iteration.
     """
 
     results: tuple[Node, ...]
@@ -95,7 +95,7 @@ def produced(step: Step) -> list[Node]:
 
 
 def needed(step: Step) -> list[Node]:
-    """The stored nodes that a step reads; views are what they show."""
+    """The stored nodes that a step reads, below views."""
     if isinstance(step, Stage):
         found = [n for n, _ in step.reads if n.op is not IOTA]
         if step.written is not None:
@@ -110,9 +110,9 @@ def needed(step: Step) -> list[Node]:
 
 
 def below(operand: Node) -> list[Node]:
-    """What a call of NumPy needs for an operand: moves, each of which may be stored, what is below, and the integers of their shapes.
+    """What a NumPy call needs for an operand: moves (each may be stored), the node below, and the integers of their shapes.
 
-    An operand without axes is stored itself.
+    A rank-0 operand is stored itself.
     """
     found: list[Node] = []
     has_axes = bool(operand.types[0].shape)
@@ -128,7 +128,7 @@ def arrays(nodes: Iterable[Node]) -> list[Node]:
 
 
 def leaves_of(node: Node, stored: Container[Node]) -> list[Node]:
-    """The stored nodes that are read for a value that is written into a text."""
+    """The stored nodes that are read for an inlined value."""
     found: dict[Node, None] = {}
     stack = [node]
     while stack:

@@ -34,7 +34,7 @@ class _TapeError(Exception):
 
 
 def untaped(results: Sequence[Node]) -> tuple[list[Node], dict[Node, Node]] | None:
-    """The same results with arrays that grow for tapes, and what each new node was; None where that cannot be, or need not."""
+    """The same results with growing arrays for tapes, and the original of each new node; None if impossible or needless."""
     if not _has_tapes(tuple(results)):
         return None
     try:
@@ -60,7 +60,7 @@ class _Walk:
     Parameters
     ----------
     memo
-        What stands for nodes: for parameters that are tapes, arrays; empty outside loops, where tapes are only handed on.
+        Replacements of nodes; empty outside loops, where tapes are only passed on.
     """
 
     def __init__(self, memo: dict[Node, Node]) -> None:
@@ -102,7 +102,7 @@ class _Walk:
         return replaced(node, self.memo)
 
     def _repetition(self, node: Node) -> Node:
-        """A loop whose tapes are arrays, where all of it is one function then."""
+        """A loop with arrays for its tapes, if all of it can be one function."""
         first, carries, body = int(node.op is LOOP), node["carries"], node["body"]
         outside = Instance(body, [*body.parameters[:first], *node.args[first:]])
         args = [self._array(count) for count in node.args[:first]]
@@ -130,7 +130,7 @@ class _Walk:
 
 
 def _entry(index: Node, shape: Sequence[Size]) -> Slices:
-    """The part of an array that an entry of a tape is."""
+    """The slice of an array that a tape's entry occupies."""
     place = as_size(index)
     if place is None or any(n.op is not PARAMETER for n in nodes_of(place)):
         raise _TapeError
@@ -138,7 +138,7 @@ def _entry(index: Node, shape: Sequence[Size]) -> Slices:
 
 
 def _like(array: Node, number: int) -> Node:
-    """An array like one of another graph, whose sizes have other names; those that are numbers stay."""
+    """An array like one of another graph, with new symbols for its symbolic sizes."""
     extents = [s if isinstance(s, int) else symbol(f"tape{number}.{k}") for k, s in enumerate(array.type.shape[1:])]
     return input_node(Source("tape"), Type(array.type.dtype, (LENGTH, *extents)))
 
@@ -154,7 +154,7 @@ def _over(graph: Graph, tapes: dict[Node, Node]) -> Graph:
 
 
 def _shape(body: Graph, tape: Node, carry: int | None) -> tuple[Size, ...]:
-    """The shape of the entries of a tape, over the sizes of a body; a carried one is written on once an iteration."""
+    """The shape of a tape's entries, in sizes of a body; a carried tape gets one entry per iteration."""
     users = [n for n in topological(expand_all(body.results)) if tape in n.args]
     if tape.type.dtype not in DTYPES or not users:
         raise _TapeError

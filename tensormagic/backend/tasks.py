@@ -35,7 +35,7 @@ class Task:
         self.flags = 0
 
     def do(self, context: Context | None = None) -> None:
-        """Do it, on a thread of its own where a ``context`` is given: what goes wrong is raised by who needs the value."""
+        """Run the call, in ``context`` if on another thread; errors are raised to whoever needs the value."""
         call, self.call = self.call, None
         try:
             if context is None:
@@ -53,12 +53,13 @@ class Task:
 
 
 class Team:
-    """What one run hands out.
+    """The tasks handed out by one run.
 
     Parameters
     ----------
     waits
-        Whether a run that fails, or is interrupted, waits for what has begun: where that looks at memory of the caller's.
+        Whether a run that fails or is interrupted waits for tasks that have begun, because they read the caller's
+        memory.
 
     Examples
     --------
@@ -80,7 +81,7 @@ class Team:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """What has not begun never begins; what has, goes on for nobody, or is waited for."""
+        """Drop tasks that have not begun; others go on unheeded, or are waited for."""
         left = set(self._begun)
         while (task := self._next()) is not None:
             left.discard(task)
@@ -89,7 +90,7 @@ class Team:
                 task.done.acquire()
 
     def begin(self, call: Callable[[], Any]) -> Task:
-        """Have a call done by a thread that has nothing to do, if there is one."""
+        """Let an idle thread run a call, if there is one."""
         task = Task(call)
         self._begun.append(task)
         self._open.append(task)
@@ -97,7 +98,7 @@ class Team:
         return task
 
     def wait(self, task: Task) -> Any:
-        """The value of a task: done here, where nobody has begun it; other tasks are done here while somebody is at it."""
+        """The value of a task: run here if nobody has begun it; meanwhile other tasks are run here."""
         try:
             self._open.remove(task)
         except ValueError:
@@ -120,7 +121,7 @@ class Team:
             return None
 
     def help(self) -> None:
-        """Do what nobody has begun, until there is nothing left."""
+        """Run tasks that nobody has begun until none is left."""
         context = self._context.copy()
         while (task := self._next()) is not None:
             task.do(context)
@@ -136,9 +137,9 @@ _helped: list[Team] = []  # what a thread helps, or has been asked to help: from
 
 
 def with_team(run: Callable[[Team], Any], *, waits: bool = False) -> Any:
-    """What ``run`` gives for a team of its own.
+    """The result of ``run`` with a team of its own.
 
-    An interrupt comes when a call begins or has ended: so the thread is taken off in a call of C that comes first.
+    An interrupt arrives at the beginning or end of a call: so the thread is deregistered in a C call that comes first.
     """
     thread = threading.get_ident()
     depth = _running.get(thread, 0)
@@ -151,7 +152,7 @@ def with_team(run: Callable[[Team], Any], *, waits: bool = False) -> Any:
 
 
 def _ask(team: Team) -> None:
-    """Have a thread help, as long as there are fewer at work than ``config.threads``, those that run plans among them."""
+    """Let a thread help, as long as fewer than ``config.threads`` are at work, those that run plans included."""
     if len(_running) + len(_helped) >= config.threads:
         return
     if len(_helpers) <= len(_helped):

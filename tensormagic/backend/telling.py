@@ -9,7 +9,7 @@ _told: set[str] = set()
 
 
 def tell_once(message: str) -> None:
-    """Warn of ``message`` unless that was done before; where warnings are errors, it is a line on standard error."""
+    """Warn of ``message`` once per process; if warnings are errors, write it to standard error."""
     if message in _told:
         return
     _told.add(message)

@@ -28,22 +28,22 @@ _least = 2_000_000
 
 
 def least() -> int:
-    """The work from which on a loop is shared, in eighths of an operation."""
+    """The work, in eighths of an operation, from which a loop is shared."""
     return _least
 
 
 class Pool:
-    """Some threads, which wait for work.
+    """Threads that wait for work.
 
     Parameters
     ----------
     count
-        How many share a loop, the one that calls among them.
+        The number of threads that share a loop, including the calling one.
 
     Attributes
     ----------
     address
-        What kernels are given.
+        The address passed to kernels.
     """
 
     def __init__(self, count: int) -> None:
@@ -65,7 +65,7 @@ class Pool:
         starter.join()
 
     def _start(self, library: Any, work: int) -> None:
-        """Start the threads, from one that takes no signals: they go to the interpreter's threads."""
+        """Start the threads from one that blocks all signals, so that signals go to the interpreter's threads."""
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         attributes = (ctypes.c_uint64 * 16)()
         library.pthread_attr_init(attributes)
@@ -82,7 +82,7 @@ class Pool:
         return self.count == min(config.threads, MOST) and self.bound == _least
 
     def finish(self) -> bool:
-        """Have the threads end, and wait for that; whether they do: not where they are at work."""
+        """Stop the threads and wait for them; False if they are at work."""
         if not _code()["finish"](self.address):
             return False
         join = ctypes.CDLL(None).pthread_join
@@ -93,7 +93,7 @@ class Pool:
 
 @cache
 def _code() -> dict[str, Any]:
-    """The machine code of pools: functions, and the address of what a thread runs."""
+    """The machine code of pools: functions, and the address of a thread's main function."""
     from tensormagic.backend.cpu_loader import link, object_of
     from tensormagic.backend.cpu_pool import pool_text
 
@@ -108,7 +108,7 @@ def _code() -> dict[str, Any]:
 
 @cache
 def available() -> bool:
-    """Whether this system has such threads, and what loads their code."""
+    """Whether this system has POSIX threads and the loader for their code."""
     return os.name == "posix" and find_spec("llvmlite") is not None and hasattr(ctypes.CDLL(None), "pthread_create")
 
 
@@ -118,7 +118,7 @@ _lock = threading.Lock()
 
 
 def team(work: int) -> tuple[int, int]:
-    """The pool for a run with so much work, and its number of threads: `ALONE` where that is little."""
+    """The pool for a run with this amount of work, and its number of threads; `ALONE` if it is little."""
     if work < _least or config.threads == 1:
         return ALONE
     pool = _current
@@ -128,7 +128,7 @@ def team(work: int) -> tuple[int, int]:
 
 
 def _pool() -> Pool | None:
-    """The pool with as many threads as are asked for now; one of another size ends."""
+    """The pool with the configured number of threads; one of another size is stopped."""
     global _current
     if not available():
         return None

@@ -20,7 +20,7 @@ class Frame:
     before, after
         Around all of it.
     share, tile
-        Where a share of the rows, and where a tile of a share, begins and ends.
+        The first and last lines of a share of the rows, and of a tile of a share.
     """
 
     before: list[Line] = field(default_factory=list)
@@ -30,7 +30,7 @@ class Frame:
 
 
 def total_of(text: KernelText, frame: Frame, root: Node, part: str) -> str:
-    """The name of a total, with the statements that add a tile's result to it; sums of floats carry what rounding has lost."""
+    """The name of a total, with statements that add a tile's result; float sums carry their rounding errors."""
     sharing = text.sharing
     carries = root.op is SUM and root.type.dtype.kind == "f"
     names = _begin(text, root, frame.before if sharing is None else frame.share[0], carries=carries)
@@ -44,7 +44,7 @@ def total_of(text: KernelText, frame: Frame, root: Node, part: str) -> str:
 
 
 def _begin(text: KernelText, root: Node, lines: list[Line], *, carries: bool) -> tuple[str, str]:
-    """The names of a total and of what rounding has lost, if that is carried, at their first values."""
+    """The names of a total and of its rounding error, if that is carried, initialised."""
     zero = start_text(root, text)
     names = text.fresh("total"), text.fresh("lost") if carries else ""
     lines += [(f"{name} = {zero}", root) for name in names if name]
@@ -67,7 +67,7 @@ def _add(text: KernelText, root: Node, names: tuple[str, str], part: str, lines:
 
 
 def _gathered(text: KernelText, frame: Frame, root: Node, names: tuple[str, str], sharing: Sharing) -> tuple[str, str]:
-    """The total of what the shares leave, in their order, whoever has run them."""
+    """The total of the shares' parts, in their order, whichever thread ran them."""
     dtype = root.type.dtype
     kind = {"i": "int64", "u": "uint64"}.get(dtype.kind, dtype.name)  # sums of narrow integers are wider
     parts = {name: text.scratch("parts", MOST_SHARES, kind, frame.before) for name in names if name}

@@ -29,27 +29,27 @@ _FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0
 
 
 class UntrustedError(OSError):
-    """Somebody else could have written what is there."""
+    """Somebody else could have written the file or folder."""
 
 
 @contextmanager
 def opened_folder(path: Path, *, make: bool = False) -> Generator[int]:
-    """A descriptor of a folder that only its user, and root, can write in, or reach by another way.
+    """A descriptor of a folder that only its user and root can write to, or redirect on its path.
 
     Parameters
     ----------
     path
         The folder.
     make
-        Whether folders that are missing are made, for the user alone.
+        Whether missing folders are made, for the user alone.
 
     Raises
     ------
     UntrustedError
-        Where somebody else owns, or can write in, any folder on the way, or owns a link on the way. A folder with the
-        sticky bit, as ``/tmp``, may be on the way: what is the user's there, others cannot replace.
+        If somebody else owns, or can write in, a folder on the path, or owns a link on it. A folder with the
+        sticky bit, such as ``/tmp``, may be on the path: others cannot replace the user's entries there.
     OSError
-        Where it cannot be opened or made.
+        If it cannot be opened or made.
     """
     descriptor = _walked(path.absolute(), make=make) if CHECKED else _unchecked(path, make=make)
     try:
@@ -68,7 +68,7 @@ def _unchecked(path: Path, *, make: bool) -> int:
 
 
 def _walked(path: Path, *, make: bool) -> int:
-    """The descriptor at the end of the way; everything on the way has been looked at."""
+    """The descriptor of the last folder on the path, after checking every step."""
     ahead = list(reversed(path.parts[1:]))
     links = 0
     where = path.anchor
@@ -93,14 +93,14 @@ def _walked(path: Path, *, make: bool) -> int:
 
 
 def _counted(link: str, links: int, path: Path) -> tuple[str, ...]:
-    """The steps of a link, unless there have been so many that they go in a circle."""
+    """The parts of a link's target; raises if there were so many links that they may be circular."""
     if links > MOST_LINKS:
         raise UntrustedError(f"too many links on the way to {path}")
     return Path(link).parts
 
 
 def _link(here: int, name: str, place: str) -> str:
-    """What a link says that can be trusted; or the error of what is neither a folder nor a link."""
+    """The target of a trusted link; raises for an entry that is neither a folder nor a link."""
     status = os.lstat(name, dir_fd=here)
     if not stat.S_ISLNK(status.st_mode):
         raise NotADirectoryError(f"{place} is not a folder")
@@ -110,7 +110,7 @@ def _link(here: int, name: str, place: str) -> str:
 
 
 def _step(here: int, name: str, *, make: bool, last: bool) -> int | None:
-    """A folder in an opened one; None where there is something else of that name."""
+    """Open a folder inside an opened one; None if something else has that name."""
     way = _LIST if last else _WAY
     try:
         return os.open(name, way, dir_fd=here)
@@ -131,7 +131,7 @@ def _owners() -> tuple[int, int]:
 
 
 def _look(status: os.stat_result, descriptor: int, where: str, *, last: bool) -> None:
-    """Refuse a folder or a file that others own or can write."""
+    """Refuse a folder or file that others own or can write to."""
     if status.st_uid not in _owners():
         raise UntrustedError(f"{where} belongs to somebody else")
     if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX and not last:
@@ -145,7 +145,7 @@ def _look(status: os.stat_result, descriptor: int, where: str, *, last: bool) ->
 
 @cache
 def _own_group(group: int) -> bool:
-    """Whether nobody but the user is in a group: it bears the user's name, and is the user's own."""
+    """Whether a group has no member but the user: it has the user's name, and is their primary group."""
     import grp
     import pwd
 
@@ -157,7 +157,7 @@ def _own_group(group: int) -> bool:
 
 
 def _has_list(descriptor: int) -> bool:
-    """Whether a list of further users may write: the group's bits are then what the list allows at most."""
+    """Whether an ACL may allow further users to write: the group bits are then only its upper limit."""
     if not hasattr(os, "listxattr"):
         return False
     try:
@@ -167,19 +167,19 @@ def _has_list(descriptor: int) -> bool:
 
 
 def child(folder: int, path: Path, name: str) -> tuple[str, int | None]:
-    """A file of an opened folder, as ``os.open`` and its kin take it: a name, and the folder's descriptor if there is one."""
+    """A name and the folder's descriptor (if any) for ``os.open`` and the like."""
     return (name, folder) if folder >= 0 else (str(path / name), None)
 
 
 def read_file(folder: int, path: Path, name: str, *, used: bool = True) -> bytes:
-    """The content of a file in an opened folder, through the descriptor that was looked at; where it is ``used``, its time is now.
+    """The content of a file in an opened folder, read from the checked descriptor; with ``used``, its time is updated.
 
     Raises
     ------
     UntrustedError
-        Where others own it, can write it, or it has a second name, or is no file.
+        If others own it or can write to it, it has a second name, or it is not a file.
     OSError
-        Where it is not there, or cannot be read.
+        If it does not exist, or cannot be read.
     """
     file, within = child(folder, path, name)
     descriptor = os.open(file, _FILE | getattr(os, "O_BINARY", 0), dir_fd=within)

@@ -111,7 +111,7 @@ class Walk:
             self._print_kernel(step, kernel, self.printed[kernel])
 
     def _bury(self, dying: Sequence[Node]) -> None:
-        """Let go of arrays that nothing needs any more."""
+        """Drop arrays that nothing needs any more."""
         dead = [self.variables[n] for n in dying if n in self.variables]
         dead += [self.packs[n] for n in dying if self.packs.get(n, self.variables.get(n)) != self.variables.get(n)]
         if dead:
@@ -119,7 +119,7 @@ class Walk:
             self.ledger.give_back(key for n in dying for key in (n, ("packed", n)))
 
     def _uses(self) -> dict[Node, list[int]]:
-        """For each owner of an array that is nobody else's the steps that need it, or make it."""
+        """For each owner of an own array, the steps that need or make it."""
         found: dict[Node, list[int]] = {}
         owner = self.memory.owner
         for number, step in enumerate(self.steps):
@@ -135,7 +135,7 @@ class Walk:
         return {n: found[n] for n in own}
 
     def _targets(self) -> dict[Node, int]:
-        """The arrays that are results as they are, and which: a run can be given others in their place."""
+        """The arrays that are results unchanged, with their numbers: a run can be given other arrays for them."""
         found: dict[Node, int] = {}
         for k, node in enumerate(self.results):
             owner = self.memory.owner(node)
@@ -146,7 +146,7 @@ class Walk:
         return found
 
     def _sizes_of(self, step: Step) -> Iterator[Node]:
-        """The integers that the shapes of what a step makes mention."""
+        """The integers that the shapes of a step's results mention."""
         made = [step] if isinstance(step, Node) else [s.root for s in step.stages]
         for node in made:
             for t in node.types:
@@ -168,7 +168,7 @@ class Walk:
         return name
 
     def _extents(self, node: Node) -> tuple[Size, ...]:
-        """The shape of a new array; where it changes from iteration to iteration, room for the largest."""
+        """The shape of a new array; if it changes from iteration to iteration, room for the largest."""
         if all(is_fixed(s, self.known) for s in node.type.shape):
             return node.type.shape
         return (self._most(node.type.size),)
@@ -180,7 +180,7 @@ class Walk:
         return found
 
     def _packed(self, node: Node) -> str:
-        """The name of a node's value as an array that kernels take."""
+        """The variable of a node's value as an array that kernels take."""
         if node in self.made:
             return self.variables[node]
         if node not in self.packs:
@@ -228,7 +228,7 @@ class Walk:
         return self._packed(owner) if there else self._allocate(owner)
 
     def refusals(self) -> Iterator[tuple[Size, str]]:
-        """The extents that must not be 0, since a fold without a first value is over them, and what is said else."""
+        """The extents that must not be 0, because a fold over them has no initial value, with the error message."""
         for stage in (s for step in self.steps if isinstance(step, Kernel) for s in step.stages):
             extent = product(tuple(stage.domain[k] for k in stage.reduced))
             open_ = not is_at_least(extent, 1) and not nodes_of(extent) and stage.kind == "fold"
@@ -253,7 +253,7 @@ class Walk:
         raise NotImplementedError
 
     def _pack(self, node: Node) -> str:
-        """A value that is there, as an array that kernels take."""
+        """Convert an available value to an array that kernels take."""
         raise NotImplementedError
 
     def operand(self, node: Node) -> str:
@@ -265,7 +265,7 @@ class Walk:
         raise NotImplementedError
 
     def _print_failed(self, kernel: Kernel, wanted: set[Node]) -> None:
-        """What stands for a kernel that does not compile."""
+        """Print the replacement of a kernel that does not compile."""
         raise NotImplementedError
 
     def _print_library(self, node: Node) -> None:
@@ -293,21 +293,21 @@ class Walk:
         raise NotImplementedError
 
     def _parts(self, entry: Entry, number: int) -> str:
-        """Memory in which shares of a loop add up a node by elements."""
+        """Memory in which shares of a loop accumulate a node."""
         raise NotImplementedError
 
     def _watch(self, faults: Sequence[Fault | Raised]) -> list[str]:
-        """Have room for what a kernel says of a fault; gives the lines that raise it."""
+        """Allocate room for a kernel's fault record; returns the lines that raise the error."""
         raise NotImplementedError
 
     def _traded(self, number: int) -> str:
-        """Where a kernel says which arrays have traded places."""
+        """Where a kernel reports which arrays have traded places."""
         raise NotImplementedError
 
     def _trade(self, entry: Entry, traded: str) -> list[str]:
-        """What arrays are called after they have traded places; a kernel that is left early does not say it."""
+        """Rename arrays after a kernel has traded them; a kernel that is left early does not report that."""
         raise NotImplementedError
 
     def _launch(self, number: int, items: Sequence[str], after: Sequence[str]) -> None:
-        """Call a kernel with its table; what comes ``after`` looks at what it has left."""
+        """Print the call of a kernel with its table, and the lines ``after`` that inspect its outcome."""
         raise NotImplementedError

@@ -18,7 +18,7 @@ _MORE = 2  # times the work whose time is known
 
 
 class Pace:
-    """How much work of a plan takes little time: vectorized code does it up to a hundred times as fast as is taken for granted.
+    """How much work of a plan is known to take little time: vectorised code may be a hundred times faster than assumed.
 
     Attributes
     ----------
@@ -35,14 +35,14 @@ class Pace:
 
 
 def is_counted(step: Stage | Region) -> bool:
-    """Whether sizes decide how much work a step is."""
+    """Whether the work of a step follows from sizes."""
     if isinstance(step, Stage):
         return not any(nodes_of(s) for s in step.domain)
     return (step.root.op is COND or _iterations(step) is not None) and all(map(is_counted, _steps(step)))
 
 
 def work_of(step: Stage | Region) -> Size:
-    """About how many eighths of an operation a step is; a data-dependent number of repetitions is taken for long."""
+    """About how many eighths of an operation a step takes; a data-dependent number of iterations counts as long."""
     if isinstance(step, Stage):
         domain = [s for s in step.domain if not nodes_of(s)]
         return product(tuple(domain)) * (1 if is_product(step.root) else EIGHTHS * (step.ops + 1))
@@ -54,11 +54,11 @@ def work_of(step: Stage | Region) -> Size:
 
 
 def _steps(region: Region) -> Iterator[Stage | Region]:
-    """The steps inside a region whose work is counted."""
+    """The steps inside a region whose work counts."""
     return (s for block in region.blocks.values() for s in block.steps if isinstance(s, (Stage, Region)))
 
 
 def _iterations(region: Region) -> Size | None:
-    """How often a loop runs, where sizes decide that."""
+    """The number of iterations of a loop, if it follows from sizes; else None."""
     found = None if region.head is None else as_size(region.head)
     return None if found is None or nodes_of(found) else found

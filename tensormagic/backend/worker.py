@@ -42,7 +42,7 @@ SOON = 0.002  # seconds in which another request belongs to the same plan
 
 
 def _stand_in() -> None:
-    """Have the package's files found without running its own: a session's imports take ten times as long as the compiler's."""
+    """Make the package's modules importable without running the package itself, whose imports take ten times as long."""
     package = ModuleType("tensormagic")
     package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]  # noqa: PTH100, PTH120 (pathlib takes a while)
     sys.modules["tensormagic"] = package
@@ -69,7 +69,7 @@ def _compiled(source: str, kind: str, types: list[str], written: list[bool], cc:
 
 
 def _load(kind: str) -> None:
-    """Import what compiles for a GPU where that is asked for: copies of this process have it then."""
+    """Import the GPU compiler if it is asked for, so that forked copies have it."""
     if kind == "card":
         with suppress(Exception):  # the answer says what is wrong
             import_module("tensormagic.backend.cuda.ptx")
@@ -89,7 +89,7 @@ def _follow_parent() -> None:
 
 
 class _Output:
-    """Where answers go; while there is work, a sign of life goes between them every second."""
+    """Where answers go; during work, a sign of life is sent every second."""
 
     def __init__(self) -> None:
         from tensormagic.backend.messages import send
@@ -121,7 +121,7 @@ class _Output:
 
 
 class _Copies:
-    """Copies of this process, each of which compiles one kernel: where the system makes them by ``fork``."""
+    """Forked copies of this process, each of which compiles one kernel."""
 
     def __init__(self, requests: io.FileIO, output: _Output) -> None:
         self._requests, self._output = requests, output
@@ -131,7 +131,7 @@ class _Copies:
         self._most = min(MOST_AT_ONCE, cores) - 1  # beside this process
 
     def take(self, request: dict[str, Any]) -> bool:
-        """Have a copy answer a request, if another one is waiting, and there is a processor for it."""
+        """Let a copy answer a request, if another request is waiting and there is a free processor."""
         if self._alive >= self._most or not select.select([self._requests], [], [], SOON)[0]:
             return False
         ours, theirs = os.pipe()
@@ -149,7 +149,7 @@ class _Copies:
             self._alive += more
 
     def _answer(self, request: dict[str, Any], pipe: int) -> NoReturn:
-        """In the copy, which holds none of the session's pipes: its end would else not be noticed there."""
+        """Runs in the copy, which first closes the session's pipes: otherwise the session's end would go unnoticed."""
         try:
             for stream in (self._requests.fileno(), self._output.stream.fileno(), 0):
                 os.close(stream)

@@ -180,6 +180,8 @@ class Rewritten:
         Rules that were not used because something else reads what they would absorb.
     fused
         Whether kernels compute several things at once.
+    rounds
+        Whether they may round otherwise than NumPy.
     """
 
     graph: Graph

@@ -50,6 +50,8 @@ class Apart:
         Whether common terms were removed.
     local
         Whether it is a series at one point.
+    rough
+        Whether it is a sum of two terms that may cancel again.
     """
 
     value: Node | float

@@ -151,6 +151,7 @@ def _rewritten(
     apart = apart and len(set(results)) > 1
     nodes, log, starts = _together(results, matches, regions, apart=apart, start=start)
     for own in _minded([w.free for w in log.withheld], len(nodes)) if apart else ():
+        matches.settled = False  # what the others withheld may be used now
         bits = sum(1 << k for k in own)
         first = next((s for s in starts if s.minded & bits), starts[0])
         alone = [first.nodes[k] for k in own]
@@ -236,6 +237,8 @@ def _together(
         if not one.circled and again_.changes_nothing():
             log.withheld, after.minded = again_.log.withheld, again_.minded
             break
+    if one.circled or one.short or barred or (one.refused and one.log.fired):
+        matches.settled = False
     if log.withheld:
         present = set(order)
         log.withheld = [w for w in log.withheld if w.node in present]
@@ -252,15 +255,24 @@ _AGAIN = 3
 
 
 def rewrite_graph(graph: Graph, *tables: Table, apart: bool = True) -> tuple[Graph, Log]:
-    """Rewrite a closed graph with one table after another; parameters stay, guards are put over the rewritten nodes."""
-    fired: list[Firing] = []
-    log, matches = Log(), None
+    """Rewrite a closed graph with one table after another; parameters stay, guards are put over the rewritten nodes.
+
+    A table is passed over where the graph is settled and no rule of it matches that was not asked before.
+    """
+    log, before = Log(), None
     with _uncollected():
         for table in tables:
-            matches = Matches(table, matches)
-            graph, log = _graph(graph, matches, {}, apart=apart)
-            fired += log.fired
-    return graph, Log(fired, log.withheld)
+            if not table.looks(graph):
+                continue
+            matches = Matches(table, before)
+            if before is None or not before.settled or matches.adds_to(graph.nodes):
+                graph, more = _graph(graph, matches, {}, apart=apart)
+                earlier = [w for w in log.withheld if w.rule not in table.known]
+                log = Log([*log.fired, *more.fired], [*earlier, *more.withheld])
+            else:
+                matches.settled = before.settled
+            before = matches
+    return graph, log
 
 
 def _graph(graph: Graph, matches: Matches, regions: dict[Graph, Graph], *, apart: bool) -> tuple[Graph, Log]:
@@ -288,6 +300,8 @@ class _Pass:
         self.given = start.given
         self.minded = 0
         self.circled = False
+        self.short = False
+        self.refused = False
         self.log = Log()
         self.inner = Log()
         self.claims = Claims()
@@ -400,8 +414,10 @@ class _Pass:
             if normals[arg] is not arg:
                 new = rebuild(node, [normals[a] for a in node.args], normals)
                 break
-        if new.param_items:
-            new = self._with_regions(new)
+        for _, value in new.param_items:
+            if isinstance(value, Graph):
+                new = self._with_regions(new)
+                break
         if new is not node:
             site.copy(new, node)
             return new
@@ -411,8 +427,6 @@ class _Pass:
 
     def _with_regions(self, node: Node) -> Node:
         inner = {k: v for k, v in node.param_items if isinstance(v, Graph)}
-        if not inner:
-            return node
         for graph in inner.values():
             if graph not in self.regions:
                 new, log = _graph(graph, self.matches, self.regions, apart=False)
@@ -445,12 +459,14 @@ class _Pass:
         if reason is not None:
             self.minded |= reason[2]
             if rule.even:
+                self.refused = True
                 return False
             self.log.withheld.append(Withheld(rule, node, reason[0], site.of(node), *reason[1:]))
             return False
         if rule in self.fuel:
             self.fuel[rule] -= 1
             allowed = self.fuel[rule] >= 0
+            self.short |= not allowed
         else:
             allowed = (found.plain and always_lighter(rule)) or lighter(found.node, node, found.inside)
         if allowed and parts:

@@ -38,8 +38,8 @@ class Node:
     Make nodes with :func:`make`, which interns them. ``sized_by`` are the integer nodes that the sizes among its params
     mention, and ``needs`` these and the operands: what has to be there before it. ``guards`` keeps what its op says has to hold, ``below``
     what it is without changes of form and checks (None for itself), ``sites`` its places in code
-    (:mod:`tensormagic.ir.site`), and ``heads`` and ``within`` what :func:`tensormagic.ir.table.heads`
-    and :func:`tensormagic.ir.within.within` have found.
+    (:mod:`tensormagic.ir.site`), ``heads`` and ``within`` what :func:`tensormagic.ir.table.heads`
+    and :func:`tensormagic.ir.within.within` have found, and ``kept`` what is read of it again and again, by what reads that.
     """
 
     __slots__ = (
@@ -50,6 +50,7 @@ class Node:
         "below",
         "guards",
         "heads",
+        "kept",
         "needs",
         "op",
         "param_items",
@@ -70,6 +71,7 @@ class Node:
     below: Node | None
     heads: tuple[int, int] | None
     within: int | None
+    kept: dict[Any, Any] | None
     sites: dict[Any, None] | None
     sized_by: tuple[Node, ...]
     needs: tuple[Node, ...]
@@ -87,7 +89,7 @@ class Node:
         self.serial = next(_serial)
         self.sized_by = _nodes_in(params) if params else ()
         first = args[0] if op.hands_on else None  # kept, because rules ask for it at each look
-        self.heads = self.within = self.sites = None
+        self.heads = self.within = self.sites = self.kept = None
         self.below = first if first is None or first.below is None else first.below
         self.needs = tuple(dict.fromkeys((*args, *self.sized_by))) if self.sized_by else args
 

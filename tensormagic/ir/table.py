@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 from tensormagic.ir.facts import adds
+from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, is_constant
 from tensormagic.ir.rules import SAME, Found, Rule, number
 from tensormagic.ir.within import within
@@ -61,11 +63,15 @@ class Table:
     ----------
     rules
         In the order in which they are tried.
+    looks
+        A first look at a graph: whether they may match in it.
     """
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
+    def __init__(self, rules: Iterable[Rule], looks: Callable[[Graph], bool] = lambda _: True) -> None:
         self.rules = tuple(rules)
+        self.looks = looks
         self._by_op: dict[str, _Index] = {}
+        self._beyond: WeakKeyDictionary[Table, Table] = WeakKeyDictionary()
         for rule in self.rules:
             _marked(rule.heads)
             _marked(head for _, head in rule.second)
@@ -77,6 +83,18 @@ class Table:
         if index is None:
             index = self._by_op[name] = _Index([r for r in self.rules if not r.roots or name in r.roots])
         return index.under(node)
+
+    @cached_property
+    def known(self) -> frozenset[Rule]:
+        """The rules, in no order."""
+        return frozenset(self.rules)
+
+    def beyond(self, other: Table) -> Table:
+        """The rules that ``other`` has not."""
+        found = self._beyond.get(other)
+        if found is None:
+            found = self._beyond[other] = Table(r for r in self.rules if r not in other.known)
+        return found
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -168,39 +186,58 @@ class Matches:
     before
         The matches of other rules on the same graph: rules that are in both tables do not look again at nodes where
         none matched.
+
+    ``settled``: whether none of these would be used if all were asked again.
     """
 
     def __init__(self, table: Table, before: Matches | None = None) -> None:
         self.table = table
         self._before = before.none if before is not None else frozenset[Node]()
-        known = frozenset(before.table.rules if before is not None else ())
-        self._new = Table(r for r in table.rules if r not in known) if known else table
+        self._new = table.beyond(before.table) if before is not None else table
         self._found: dict[Node, tuple[list[tuple[Rule, Found]], Iterator[tuple[Rule, Found]]]] = {}
         self.none: set[Node] = set()
+        self.settled = True
 
-    def at(self, node: Node) -> Iterator[tuple[Rule, Found]]:
+    def adds_to(self, nodes: Iterable[Node]) -> bool:
+        """Whether a rule that is not among those before matches any of ``nodes``, or any in graphs within."""
+        for node in nodes:
+            if node in self._before:
+                if self.at(node):
+                    return True
+            elif next(_search(node, self._new.at(node)), None) is not None:
+                return True
+            for _, value in node.param_items:
+                if isinstance(value, Graph) and self.adds_to(value.nodes):
+                    return True
+        return False
+
+    def at(self, node: Node) -> Iterable[tuple[Rule, Found]]:
         """The rules that match ``node``, in order, each with its replacement."""
-        if node in self.none:
-            return
-        if node not in self._found:
+        known = self._found.get(node)
+        if known is None:
+            if node in self.none:
+                return ()
             rules = (self._new if node in self._before else self.table).at(node)
-            if not rules:
+            rest = _search(node, rules) if rules else iter(())
+            first = next(rest, None)
+            if first is None:
                 self.none.add(node)
+                return ()
+            known = self._found[node] = [first], rest
+        return _in_turn(*known)
+
+
+def _in_turn(known: list[tuple[Rule, Found]], rest: Iterator[tuple[Rule, Found]]) -> Iterator[tuple[Rule, Found]]:
+    """What is known, and then what is found beside it."""
+    k = 0
+    while True:
+        if k == len(known):
+            more = next(rest, None)
+            if more is None:
                 return
-            self._found[node] = [], _search(node, rules)
-        known, rest = self._found[node]
-        k = 0
-        while True:
-            if k == len(known):
-                more = next(rest, None)
-                if more is None:
-                    break
-                known.append(more)
-            yield known[k]
-            k += 1
-        if not known:
-            self.none.add(node)
-            self._found.pop(node, None)
+            known.append(more)
+        yield known[k]
+        k += 1
 
 
 def _search(node: Node, rules: Iterable[Rule]) -> Iterator[tuple[Rule, Found]]:

@@ -1,8 +1,9 @@
 """Which rules look at a node, and how often."""
 
 import numpy as np
+import pytest
 
-from tensormagic.ir.driver import rewrite_graph, rewrite_nodes
+from tensormagic.ir.driver import _Pass, rewrite_graph, rewrite_nodes
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.table import Table
@@ -94,6 +95,42 @@ def test_a_second_table_looks_again_where_something_matched_and_was_not_used():
     graph = Graph((x,), (log(u) - u,))
     _, log_ = rewrite_graph(graph, Table(logarithm), Table([*logarithm, *doubles]))
     assert [w.rule.name for w in log_.withheld] == [logarithm[0].name]
+
+
+@pytest.mark.parametrize("matches", [False, True])
+def test_a_second_table_goes_through_the_graph_where_a_new_rule_matches(monkeypatch, matches):
+    @exact
+    def sines(x: Node):
+        yield (exp(sin(x)), absolute(x)) if matches else (exp(exp(x)), absolute(x))
+
+    graph, passes = Graph((x,), (exp(sin(x)),)), []
+    gone_through = _Pass.normals_of
+    monkeypatch.setattr(_Pass, "normals_of", lambda self, start: passes.append(start) or gone_through(self, start))
+    new, log_ = rewrite_graph(graph, Table(signs), Table([*signs, *sines]))
+    assert new.results == ((absolute(x),) if matches else graph.results)
+    assert len(passes) == 1 + matches
+    assert len(log_.fired) == matches
+
+
+SHARED = (absolute(sin(log(1 + x))), sqrt(log(1 + x)) * (1 + x))
+
+
+@pytest.mark.parametrize("results", [SHARED, SHARED[:1], SHARED[::-1], (negative(negative(SHARED[1])),)])
+def test_two_tables_give_what_one_after_the_other_gives(results):
+    @stable
+    def logarithm(x: Node):
+        yield log(1 + x), log1p(x)
+
+    first, second, graph = Table([*logarithm, *signs]), Table([*signs, *logarithm]), Graph((x,), results)
+    one_by_one = rewrite_graph(rewrite_graph(graph, first)[0], second)[0]
+    assert rewrite_graph(graph, first, second)[0] == one_by_one
+
+
+def test_a_table_is_passed_over_where_its_first_look_says_so():
+    looked: list[Node] = []
+    graph = Graph((x,), (exp(sin(x)),))
+    rewrite_graph(graph, Table(counted(looked), lambda _: False))
+    assert not looked
 
 
 def test_results_that_are_read_alone_are_not_searched_again():

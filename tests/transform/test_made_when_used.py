@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import cProfile
+import gc
 import pstats
+import weakref
 
 import numpy as np
 import pytest
@@ -13,7 +15,11 @@ from tensormagic.ir.joins import Readers
 from tensormagic.ir.node import topological, users
 from tensormagic.ir.roundings import below
 from tensormagic.ir.rules import Found
+from tensormagic.ir.type import array
+from tensormagic.ops.leaf import parameter
+from tensormagic.ops.scalars.scalar import exp, sin
 from tensormagic.transform.rewriting import rewrite, rules
+from tensormagic.transform.rewriting.terms import sum_of
 
 SHARED = {
     "a tangent's slope": lambda x: (1 - np.tanh(x) ** 2) + np.tanh(x) ** 3,
@@ -67,6 +73,20 @@ def test_a_replacement_that_is_withheld_is_not_made():
         found = rule.apply(node)
     assert found is not None
     assert not [name for _, _, name in pstats.Stats(profile).stats if name == "make"]
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_the_terms_of_a_sum_are_read_once_and_do_not_keep_it(text):
+    x = parameter(0, array(np.float64, 3))
+    product = sin(x) * (exp(x) - 2 * x - 1)
+    total = product.args[1]
+    assert sum_of(total, text=text) is sum_of(total, text=text)
+    assert sum_of(product, text=text).terms[0][1] is product
+    gone = weakref.ref(product)
+    gc.disable()
+    del product
+    gc.enable()
+    assert gone() is None
 
 
 COMPARED = {

@@ -148,7 +148,11 @@ def _table(level: str, extra: tuple[Rule, ...], early: bool, folds: bool, differ
 @cache
 def _last(level: str) -> Table:
     """The rules that come after all others, with the housekeeping for their results."""
-    return Table([r for r in rules(level) if r in _COME_LAST or (r.quiet and r.level == "exact")])
+    along = parted(level)[0] == "real"
+    return Table(
+        [r for r in rules(level) if r in _COME_LAST or (r.quiet and r.level == "exact")],
+        lambda graph: applies(graph.nodes, along=along) or any(map(_comes_last, graph.nodes)),
+    )
 
 
 _COME_LAST = frozenset((*BEYOND, *BEYOND_FOLDS, *identities.tangents_by_one_function, *singular.squares_less_a_number))
@@ -285,11 +289,7 @@ def _normal(graph: Graph, level: str, extra: Iterable[Rule]) -> tuple[Graph, Log
     own = (*extra, *own_rules(level))
     rounded = base != "exact" and constants.are_rounded(graph.nodes)
     early = [table(level, own, early=True, folds=not rounded)] if base == "real" or rounded else []
-    new, log = rewrite_graph(graph, *early, table(level, own))
-    if base != "exact" and (applies(new.nodes, along=base == "real") or any(map(_comes_last, new.nodes))):
-        new, last = rewrite_graph(new, _last(level))
-        log = Log([*log.fired, *last.fired], [*log.withheld, *last.withheld])
-    return new, log
+    return rewrite_graph(graph, *early, table(level, own), *([_last(level)] if base != "exact" else ()))
 
 
 def _comes_last(node: Node) -> bool:

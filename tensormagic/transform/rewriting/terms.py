@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 
-from tensormagic.ir.node import Bits, Node
+from tensormagic.ir.node import Node
 from tensormagic.ir.rules import bare
 from tensormagic.ops.leaf import CONSTANT, constant
 from tensormagic.ops.scalars.scalar import (
@@ -154,33 +153,55 @@ def _rounding(times: Fraction) -> Fraction:
 
 
 def sum_of(node: Node, *, text: bool = False) -> Sum:
-    """The terms of ``node``; with ``text`` also those of differences that have become accurate forms, as they were written."""
+    """The terms of ``node``; with ``text`` also those of differences that have become accurate forms, as they were written.
+
+    Kept with the node, since a dozen rules read each sum: but for what is no sum, which would be its own term.
+    """
+    kept = node.kept
+    if kept is None:
+        kept = node.kept = {}
+    elif (known := kept.get(("sum", text))) is not None:
+        return known
+    found = _sum_of(node, text=text)
+    if len(found.terms) != 1 or bare(found.terms[0][1]) is not bare(node):
+        kept["sum", text] = found
+    return found
+
+
+def _sum_of(node: Node, *, text: bool) -> Sum:
     found: dict[object, tuple[Node, Fraction | int]] = {}
     number = Fraction(0)
     pool: list[tuple[Node, Fraction | int]] = [(node, 1)]  # whole numbers as such, which take a tenth of the time
     while pool:
         part, times = pool.pop()
-        inner = bare(part)
+        inner = part if part.below is None else part.below
         name = inner.op.name
-        value = number_of(inner)
-        if value is not None:
+        if name == "constant" and (value := number_of(inner)) is not None:
             number += times * value
         elif text and name == "where" and (sides := written(inner)) is not None:
             pool += [(sides[1], -times), (sides[0], times)]
-        elif name in {"add", "subtract"} and len(found) + len(pool) < _TERMS:
+        elif (name == "add" or name == "subtract") and len(found) + len(pool) < _TERMS:  # noqa: PLR1714 (the fastest way)
             left, right = inner.args
             pool += [(right, times if name == "add" else -times), (left, times)]
         elif name == "negative":
             pool.append((inner.args[0], -times))
-        elif name == "multiply" and any(number_of(bare(a)) is not None for a in inner.args):
-            factor, other = sorted(inner.args, key=lambda a: number_of(bare(a)) is None)
-            pool.append((other, times * (number_of(bare(factor)) or 0)))
-        elif name == "divide" and number_of(bare(inner.args[1])):
-            pool.append((inner.args[0], Fraction(times) / (number_of(bare(inner.args[1])) or 1)))
+        elif name == "multiply" and (scaled := _scaled(*inner.args)) is not None:
+            pool.append((scaled[1], times * scaled[0]))
+        elif name == "divide" and (below := number_of(bare(inner.args[1]))):
+            pool.append((inner.args[0], Fraction(times) / below))
         else:
             key = key_of(inner)
             found[key] = (part, (found[key][1] if key in found else 0) + times)
     return Sum(tuple((k, n, _exactly(t)) for k, (n, t) in found.items() if t), number)
+
+
+def _scaled(left: Node, right: Node) -> tuple[Fraction, Node] | None:
+    """The number that a product has as a factor, the first one if both are numbers, and the other factor."""
+    value = number_of(bare(left))
+    if value is not None:
+        return value, right
+    value = number_of(bare(right))
+    return None if value is None else (value, left)
 
 
 def _exactly(times: Fraction | int) -> Fraction:
@@ -192,11 +213,10 @@ _ONCE: dict[Fraction | int, Fraction] = {k: Fraction(k) for k in (-2, -1, 1, 2)}
 
 def key_of(node: Node) -> object:
     """The identity of a term: a square is the same however it is written."""
-    if node.op.name == "square":
+    name = node.op.name
+    if name == "square" or (name == "multiply" and bare(node.args[0]) is bare(node.args[1])):
         return "square", bare(node.args[0])
-    if node.op.name == "multiply" and bare(node.args[0]) is bare(node.args[1]):
-        return "square", bare(node.args[0])
-    if node.op.name == "divide" and number_of(bare(node.args[0])) == 1:
+    if name == "divide" and number_of(bare(node.args[0])) == 1:
         key = key_of(bare(node.args[1]))
         if isinstance(key, tuple):
             return "square", bare(divide(node.args[0], key[1]))
@@ -248,14 +268,20 @@ def squared(node: Node) -> Sum:
 
 def number_of(node: Node) -> Fraction | None:
     """The value of a finite constant number; None for other nodes."""
-    if node.op is not CONSTANT or node.type.shape or node.type.dtype.kind not in "iuf":
+    if node.op is not CONSTANT:
         return None
-    return _fraction(node["bits"])
+    kept = node.kept
+    if kept is None:
+        kept = node.kept = {"number": _fraction(node)}
+    elif "number" not in kept:
+        kept["number"] = _fraction(node)
+    return kept["number"]
 
 
-@lru_cache(maxsize=4096)
-def _fraction(bits: Bits) -> Fraction | None:
-    value = bits.array().item()
+def _fraction(node: Node) -> Fraction | None:
+    if node.type.shape or node.type.dtype.kind not in "iuf":
+        return None
+    value = node["bits"].array().item()
     if not math.isfinite(value):
         return None
     return Fraction(*value.as_integer_ratio()) if hasattr(value, "as_integer_ratio") else Fraction(int(value))

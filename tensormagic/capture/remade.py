@@ -7,6 +7,28 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 
+class Gradient:
+    """What belongs to the attributes of an object, one by one, under their names: gradients with respect to them, as a rule.
+
+    Examples
+    --------
+    >>> found = Gradient({"w": 2.0, "b": 1.0})
+    >>> found.w, vars(found)
+    (2.0, {'w': 2.0, 'b': 1.0})
+    """
+
+    def __init__(self, attributes: Mapping[str, Any]) -> None:
+        self.__dict__.update(attributes)
+
+    def __repr__(self) -> str:
+        return f"Gradient({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"there is no gradient with respect to {name}; there is {', '.join(vars(self))}", name=name, obj=self
+        )
+
+
 def record(kind: type, fields: Mapping[str, Any]) -> Any:
     """An object of a dataclass, with these fields: ``__init__`` and ``__post_init__`` do not run."""
     made = object.__new__(kind)

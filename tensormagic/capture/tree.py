@@ -106,7 +106,7 @@ def tensors_in(tree: Any) -> list[Tensor]:
         return [t for v in tree.values() for t in tensors_in(v)]
     if isinstance(tree, tuple | list):
         return [t for v in tree for t in tensors_in(v)]
-    return [t for f in dataclasses.fields(tree) for t in tensors_in(getattr(tree, f.name))] if _is_record(tree) else []
+    return [t for name in _names(tree) for t in tensors_in(getattr(tree, name))] if _is_record(tree) else []
 
 
 def _collect(tree: Any, leaves: list[Any], special: Special | None = None) -> Build:
@@ -140,7 +140,7 @@ def _taken_apart(tree: Any, leaves: list[Any], special: Special | None) -> Build
         parts = [_collect(v, leaves, special) for v in tree]
         return lambda rest: remade.sequence(kind, [build(rest) for build in parts])
     if _is_record(tree):
-        names = [f.name for f in dataclasses.fields(tree)]
+        names = _names(tree)
         parts = [_collect(getattr(tree, n), leaves, special) for n in names]
         return lambda rest: remade.record(kind, {n: build(rest) for n, build in zip(names, parts, strict=True)})
     return _of_numbers(tree, leaves)
@@ -199,16 +199,23 @@ def structure(tree: Any) -> Any:
     if isinstance(tree, tuple | list):
         return (type(tree), tuple(structure(v) for v in tree))
     if _is_record(tree):
-        return (type(tree), tuple(structure(getattr(tree, f.name)) for f in dataclasses.fields(tree)))
+        return (type(tree), tuple((name, structure(getattr(tree, name))) for name in _names(tree)))
     return ...
 
 
 def _is_record(tree: Any) -> bool:
     """Whether an object is a dataclass's that its fields are all there is of: it can be put together again."""
+    if type(tree) is remade.Gradient:
+        return True
     if not dataclasses.is_dataclass(tree) or isinstance(tree, type):
         return False
     fields = dataclasses.fields(tree)
     return all(f.init for f in fields) and getattr(tree, "__dict__", {}).keys() <= {f.name for f in fields}
+
+
+def _names(record: Any) -> list[str]:
+    """The names of the fields of a dataclass, and of what is gathered in a gradient."""
+    return list(vars(record)) if type(record) is remade.Gradient else [f.name for f in dataclasses.fields(record)]
 
 
 def _has_more(tree: Any) -> bool:
@@ -232,7 +239,7 @@ def parts_in(container: Any) -> list[Any]:
         return [*container, *container.values()]
     if isinstance(container, tuple | list):
         return list(container)
-    return [getattr(container, f.name) for f in dataclasses.fields(container)]
+    return [getattr(container, name) for name in _names(container)]
 
 
 def items_of(container: Any) -> list[Any]:
@@ -247,7 +254,7 @@ def with_items(container: Any, items: Sequence[Any]) -> Any:
         return remade.mapping(kind, zip(container, items, strict=True))
     if isinstance(container, tuple | list):
         return remade.sequence(kind, items)
-    return remade.record(kind, {f.name: v for f, v in zip(dataclasses.fields(container), items, strict=True)})
+    return remade.record(kind, dict(zip(_names(container), items, strict=True)))
 
 
 def holds_deferred(tree: Any) -> bool:

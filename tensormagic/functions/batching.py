@@ -7,7 +7,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
+
+import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.abstract import stand_in_tensor
@@ -18,6 +21,7 @@ from tensormagic.capture.staging.once import once_for_all
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, wrap
+from tensormagic.functions.apart import is_object
 from tensormagic.functions.callables import of_callable
 from tensormagic.functions.changed import Copies
 from tensormagic.functions.derivatives import derived
@@ -201,6 +205,14 @@ class _Stacks:
         )
 
     def _example(self, value: Any, axis: int, label: str) -> Any:
+        if isinstance(value, str | bytes | FunctionType | BuiltinFunctionType | np.ufunc):
+            return value
+        if is_object(value):
+            kind = type(value).__name__
+            raise ShapeError(
+                f"vmap({self.function.name}): {label} is {kind}, an object, which has no axis of examples",
+                "Pass None for it in in_axes, or pass the arrays that it holds.",
+            )
         stack = node_of(value)
         if not stack.type.ndim:
             raise ShapeError(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tensormagic.capture.tree import flatten
+from tensormagic.functions.apart import Part, is_object, standing_in, taken_apart
 from tensormagic.functions.callables import of_callable
 from tensormagic.functions.derivatives import jvp
 from tensormagic.functions.differences import Slope, longer, longest, slope
@@ -39,7 +41,7 @@ def check_grads(
     Parameters
     ----------
     fun
-        A function of arrays or containers of them, or a cell's NAME.
+        A function of arrays, or of containers and objects that hold such, or a cell's NAME.
     args
         Its arguments, in a tuple; integers and what else has no derivative stay as they are.
     order
@@ -68,7 +70,7 @@ def check_grads(
     """
     given = tuple(args) if isinstance(args, tuple) else (args,)
     wanted = [_mode(m) for m in ([modes] if isinstance(modes, str) else modes)]
-    if not any(map(_is_float, flatten(given)[0])):
+    if not _variables(given):
         raise DifferentiationError(
             "there is nothing to check: no argument is a float, or an array of floats",
             "Convert it: astype(float), or write 2.0 for 2.",
@@ -92,6 +94,13 @@ def _is_float(value: Any) -> bool:
     return isinstance(value, float | complex | np.ndarray | np.inexact) and np.asarray(value).dtype.kind in "fc"
 
 
+def _variables(args: Any) -> list[Any]:
+    """What moves: floats and arrays of floats among the arguments, and the variables in objects."""
+    leaves = flatten(args)[0]
+    inside = {part.key: part for v in leaves if is_object(v) for part in taken_apart(v, type(v).__name__).parts}
+    return [*filter(_is_float, leaves), *inside.values()]
+
+
 @dataclass(frozen=True)
 class _Level:
     """A function at a point, and the same without capture."""
@@ -103,17 +112,28 @@ class _Level:
     @property
     def points(self) -> list[Any]:
         """The leaves that move, in double precision."""
-        return [_double(v) for v in flatten(self.args)[0] if _is_float(v)]
+        return [_double(v.value if isinstance(v, Part) else v) for v in _variables(self.args)]
 
-    def arranged(self, moved: Sequence[Any]) -> tuple[Any, ...]:
-        """The arguments with other values in the places of those that move."""
+    @contextmanager
+    def arranged(self, moved: Sequence[Any]) -> Generator[tuple[Any, ...]]:
+        """The arguments with other values in the places of those that move, in objects too."""
         leaves, build = flatten(self.args)
-        rest = iter(moved)
-        return build(iter([next(rest) if _is_float(v) else v for v in leaves]))
+        every = list(zip(_variables(self.args), moved, strict=True))
+        rest = iter([v for variable, v in every if not isinstance(variable, Part)])
+        with standing_in([(variable, v) for variable, v in every if isinstance(variable, Part)]):
+            yield build(iter([next(rest) if _is_float(v) else v for v in leaves]))
 
     def of_floats(self, *moved: Any) -> Any:
         """The function of what moves alone."""
-        return of_callable(self.fun).body(*self.arranged(moved))
+        with self.arranged(moved) as args:
+            return of_callable(self.fun).body(*args)
+
+    def by_plain(self, moved: Sequence[Any]) -> list[Any]:
+        """The leaves of the result that move, as Python and NumPy compute them."""
+        if self.plain is None:
+            raise TypeError
+        with self.arranged(moved) as args:
+            return _floats(self.plain(*args))
 
     @property
     def captured(self) -> Function:
@@ -127,9 +147,7 @@ class _Level:
 
     def exact(self, values: list[Any]) -> list[Any]:
         """The same by plain NumPy, in the precision of ``values``."""
-        if self.plain is None:
-            raise TypeError
-        found = _floats(self.plain(*self.arranged(values)))
+        found = self.by_plain(values)
         if any(np.asarray(v).dtype not in {longest(np.dtype("d")), longest(np.dtype("D"))} for v in found):
             raise TypeError
         return found
@@ -138,7 +156,7 @@ class _Level:
         """Whether NumPy has elements in other places in long floats, as those that it partitions."""
         if self.plain is None:
             return False
-        short, long = (_floats(self.plain(*self.arranged(v))) for v in (self.points, longer(self.points)))
+        short, long = (self.by_plain(v) for v in (self.points, longer(self.points)))
         return any(_is_reordered(*pair) for pair in zip(short, long, strict=True))
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.abstract import stand_in_tensor
+from tensormagic.capture.inputs import own
 from tensormagic.capture.number_classes import Classes, is_number, noted, of_classes
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.random import Drawn
-from tensormagic.capture.stores.holding import is_own
 from tensormagic.capture.stores.place import Buffer, Place
-from tensormagic.capture.tree import flatten
+from tensormagic.capture.tree import Build, flatten, is_container, items_of
 from tensormagic.capture.value import Tensor, wrap
+from tensormagic.functions.apart import Apart, Part, is_object, is_variable, standing_in, taken_apart
 from tensormagic.functions.changed import Copies
 from tensormagic.functions.function import Function
 from tensormagic.functions.gradient_nodes import replace
@@ -24,16 +28,7 @@ from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node, topological
 from tensormagic.ops.leaf import INPUT, Source, constant, input_node
 
-
-def _node(leaf: Any, name: str, label: str) -> Node:
-    """The node of a number that is differentiated by; texts and None are refused by the argument's name."""
-    if leaf is None or isinstance(leaf, str | bytes):
-        what = "None" if leaf is None else f"the text {leaf!r}"
-        raise DifferentiationError(
-            f"{name} of {label} holds {what}: there is no derivative with respect to it",
-            "Differentiate with respect to numbers alone: give texts and None as arguments of their own.",
-        )
-    return node_of(leaf)
+Make = Callable[[Iterator[Any]], Any]
 
 
 class Closed:
@@ -46,6 +41,8 @@ class Closed:
         self.actual: dict[Node, Node] = {}
         self.moving: list[tuple[list[Node], Callable[[Any], Any]]] = []
         self.names: list[str] = []
+        self._counts: list[list[int]] = []  # for each leaf of an argument, how much in it moves
+        self._inside: dict[Any, tuple[Part, Tensor, Node]] = {}  # the variables in objects, and what stands for each
         changed = list(args)
         tensors: list[Tensor] = []
         given: list[Any] = []
@@ -53,18 +50,19 @@ class Closed:
             name = function.parameters[position] if position < len(function.parameters) else f"argument {position + 1}"
             self.names.append(name)
             leaves, build = flatten(args[position])
-            leaves = leaves if args[position] is not None else [None]
-            for leaf in leaves:
-                _refuse_object(leaf, name, function.name)
-            nodes = [self._stand_in(_node(v, name, function.name), function, name) for v in leaves]
-            self.moving.append((nodes, build))
-            tensors += (own := [stand_in_tensor(n, name) for n in nodes])
-            given += leaves
-            changed[position] = build(iter(own))
+            seen, nodes, makes = self._taken(args[position], leaves, name)
+            self.moving.append((nodes, _made(build, makes)))
+            moves = [k for k, v in enumerate(seen) if v is not leaves[k]]
+            tensors += [seen[k] for k in moves]
+            given += [leaves[k] for k in moves]
+            changed[position] = build(iter(seen))
+        inside = [*self._inside.values()]
+        tensors += [lazy for _, lazy, _ in inside]
+        given += [part.value for part, *_ in inside]
         copies = Copies(args, tuple(changed))
         outside = {t.place.buffer: t.place.buffer.version for t in _lazy(args, options)}
         mark = wrap(constant(0))
-        with Drawn() as drawn, context.standing():
+        with Drawn() as drawn, context.standing(), standing_in([(part, lazy) for part, lazy, _ in inside]):
             self.result = numbers_in(function.body(*changed, **options), function.name)
         self._leave(mark, [*tensors, *(read := lazily_read())])
         for buffer in drawn.before:
@@ -76,6 +74,47 @@ class Closed:
         for tensor, value in zip(tensors, given, strict=True):
             if tensor.place.buffer.stored:
                 self._store(tensor, value, function)
+        for tensor, value in zip(tensors, given, strict=True):  # where the body has kept it
+            tensor.place = value.place if isinstance(value, Tensor) else Place(Buffer(self.open([tensor.node])[0]))
+
+    def _taken(self, argument: Any, leaves: Sequence[Any], name: str) -> tuple[list[Any], list[Node], list[Make]]:
+        """What the body sees for the leaves of an argument, the nodes that move, and what puts something in the place of each leaf."""
+        if argument is None or isinstance(argument, str | bytes):
+            raise _no_float(argument, name, self.label)
+        seen, nodes, makes = list(leaves), list[Node](), list[Make]()
+        whole = not is_container(argument)
+        for number in _integers(argument):
+            self._stand_in(node_of(number), name)  # which refuses it
+        counts: list[int] = []
+        for k, leaf in enumerate(leaves):
+            before = len(nodes)
+            if is_object(leaf):
+                apart = taken_apart(leaf, name)
+                nodes += [self._lazy_in(part, name).node for _, part in apart.paths]
+                makes.append(partial(_like_object, apart, len(nodes) - before))
+            elif whole or has_derivative(leaf):
+                seen[k] = stand_in_tensor(self._stand_in(node_of(leaf), name), name)
+                nodes.append(seen[k].node)
+                makes.append(next)
+            else:
+                makes.append(_nothing)
+            counts.append(len(nodes) - before)
+        if not nodes:
+            raise _no_float(argument, name, self.label)
+        self._counts.append(counts)
+        return seen, nodes, makes
+
+    def _lazy_in(self, part: Part, name: str) -> Tensor:
+        """What stands for a variable in an object."""
+        if part.key not in self._inside:
+            node = own(part.value, part.name)
+            node = node_of(part.value) if node is None else node
+            stand_in = self._stand_in(node, name)
+            self._inside[part.key] = part, stand_in_tensor(stand_in, part.name), stand_in
+        known, lazy, _ = self._inside[part.key]
+        for place in part.places:
+            known.add(place)
+        return lazy
 
     def _leave(self, mark: Tensor, own: Sequence[Tensor]) -> None:
         """Have what the body has left in objects, and stored into arrays there, be of the actual arguments."""
@@ -93,10 +132,10 @@ class Closed:
     def _moves(self, node: Node) -> bool:
         return any(n in self.actual for n in topological([node]))
 
-    def _stand_in(self, node: Node, function: Function, name: str) -> Node:
+    def _stand_in(self, node: Node, name: str) -> Node:
         if not node.type.inexact:
             raise DifferentiationError(
-                f"{name} of {function.name} is {node.type}: there is no derivative with respect to integers",
+                f"{name} of {self.label} is {node.type}: there is no derivative with respect to integers",
                 "Convert it to a float: astype(float), or write 2.0 for 2.",
             )
         stand_in = input_node(Source(str(node["source"]) if node.op is INPUT else "value"), node.type)
@@ -113,6 +152,26 @@ class Closed:
     @property
     def wrt(self) -> list[Node]:
         return [n for nodes, _ in self.moving for n in nodes]
+
+    def tangents(self, directions: Sequence[Any]) -> list[Any]:
+        """What directions, one for each argument, hold for what moves: in containers like the arguments, which may hold the rest, too."""
+        for part, _, node in self._inside.values():
+            if self.wrt.count(node) > 1:
+                raise DifferentiationError(
+                    f"{part.name} of {self.label} is held twice: there is one variable, and two places for its tangent",
+                    "Use tm.grad or tm.vjp, or copy the array.",
+                )
+        found: list[Any] = []
+        for direction, counts in zip(directions, self._counts, strict=False):
+            leaves, _ = flatten(direction)
+            whole = len(leaves) == sum(max(count, 1) for count in counts)
+            taken = [max(count, 1) if whole else count for count in counts]
+            ends = np.cumsum(taken)
+            rest = [
+                v for end, n, count in zip(ends, taken, counts, strict=True) if count for v in leaves[end - n : end]
+            ]
+            found += rest if len(leaves) == sum(taken) else leaves
+        return found + flatten(tuple(directions[len(self._counts) :]))[0]
 
     def named(self) -> list[tuple[str, list[Node]]]:
         """The moving leaves of each argument."""
@@ -140,14 +199,47 @@ class Closed:
         return parts[0] if single else tuple(parts)
 
 
-def _refuse_object(value: Any, name: str, function: str) -> None:
-    """Refuse a derivative with respect to an object of a class that the user has written."""
-    if is_own(value):
-        kind = type(value).__name__
-        raise DifferentiationError(
-            f"{name} of {function} is {kind}, and there is no derivative with respect to an object in a function",
-            f"Pass what it holds, as in {function}(w, b); make {kind} a dataclass; or use a cell: %%tensor --grad {name}.",
+def _made(build: Build, makes: Sequence[Make]) -> Make:
+    """What puts values in the places of what moves in an argument, and None in those of its other parts."""
+    return lambda rest: build(iter([make(rest) for make in makes]))
+
+
+def _like_object(apart: Apart, count: int, rest: Iterator[Any]) -> Any:
+    return apart.like([next(rest) for _ in range(count)])
+
+
+def _nothing(_rest: Iterator[Any]) -> None:
+    """What stands in the place of what has no derivative: nobody computes with it unseen."""
+
+
+def has_derivative(leaf: Any) -> bool:
+    """Whether a part of a container is a number with a fraction, or an array of such; texts, functions and integers stay as they are."""
+    if isinstance(leaf, Tensor):
+        return leaf.type.inexact
+    return is_variable(leaf) or isinstance(leaf, np.ndarray | float | complex)
+
+
+def _integers(argument: Any) -> Iterator[Any]:
+    """The integers beside floats in lists, tuples and dictionaries, which are meant for floats as a rule; those in fields are not."""
+    if type(argument) in {list, tuple, dict}:
+        for part in items_of(argument):
+            yield from _integers(part)
+            if isinstance(part, int) and not isinstance(part, bool):
+                yield part
+
+
+def _no_float(argument: Any, name: str, label: str) -> DifferentiationError:
+    if argument is None or isinstance(argument, str | bytes):
+        what = "None" if argument is None else f"the text {argument!r}"
+        return DifferentiationError(
+            f"{name} of {label} holds {what}: there is no derivative with respect to it",
+            "Differentiate with respect to numbers alone: give texts and None as arguments of their own.",
         )
+    return DifferentiationError(
+        f"{name} of {label} is {type(argument).__name__}, which holds no float and no array of floats: there is no derivative "
+        "with respect to it",
+        "Differentiate with respect to floats: 2.0 for 2, x.astype(float).",
+    )
 
 
 def _lazy(args: tuple[Any, ...], options: dict[str, Any]) -> list[Tensor]:

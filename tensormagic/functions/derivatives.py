@@ -16,6 +16,7 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.operands import build, node_of
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, wrap
+from tensormagic.functions.apart import as_gradients
 from tensormagic.functions.callables import of_callable
 from tensormagic.functions.closed import Closed
 from tensormagic.functions.constant import warn_constant
@@ -107,9 +108,13 @@ def _no_argument(function: Function, item: int, count: int) -> int:
     )
 
 
-def derived(function: Function, name: str, body: Callable[..., Any]) -> Function:
-    """A function of the same arguments as ``function``, with another body."""
+def derived(function: Function, name: str, body: Callable[..., Any], argnums: ArgNums | None = None) -> Function:
+    """A function of the same arguments as ``function``, with another body: a derivative with respect to those that ``argnums`` means."""
     label = f"{name}({function.name})"
+
+    def by(args: tuple[Any, ...]) -> Sequence[tuple[str, Any]]:
+        return [_called(function, args, k) for k in argument_positions(function, argnums or 0, len(args))]
+
     made = Function(
         body,
         label,
@@ -119,6 +124,7 @@ def derived(function: Function, name: str, body: Callable[..., Any]) -> Function
         function.fills,
         function.roots,
         function.math,
+        apart=None if argnums is None else by,
     )
     _derived.add(made)
     return made
@@ -221,7 +227,7 @@ def value_and_grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Fun
         first, *rest = map(wrap, closed.results([scalar_node, *map(node_of, leaves)], [result]))
         return ((first, build(iter(rest))) if has_aux else first), gradient
 
-    return derived(function, "value_and_grad", body)
+    return derived(function, "value_and_grad", body, argnums)
 
 
 @maker
@@ -261,13 +267,13 @@ def grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
     >>> grad(grad(lambda x: 2 * x**3 + 8))(1.0)
     12.0
     """
-    both = value_and_grad(fun, argnums, has_aux)
+    both, argnums = value_and_grad(fun, argnums, has_aux), deepcopy(argnums)
 
     def body(*args: Any, **options: Any) -> Any:
         value, gradient = both.body(*args, **options)
         return (gradient, value[1]) if has_aux else gradient
 
-    return derived(of_callable(fun), "grad", body)
+    return derived(of_callable(fun), "grad", body, argnums)
 
 
 def fitted(kind: str, label: str, given: Sequence[Any], nodes: Sequence[Node]) -> list[Node]:
@@ -329,7 +335,7 @@ def jvp(fun: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any,
         raise DifferentiationError(
             f"jvp takes a tangent for each primal, but {len(tangents)} were given for {len(primals)}"
         )
-    return kept(_pushing, fun)(tuple(primals), tuple(tangents))
+    return kept(_pushing, fun)(tuple(primals), as_gradients(tuple(tangents)))
 
 
 def _pushing(fun: Any) -> Function:
@@ -338,14 +344,31 @@ def _pushing(fun: Any) -> Function:
     def body(points: Any, directions: Any) -> Any:
         return pushed(Closed(function, tuple(points), {}, range(len(points))), directions)
 
-    return Function(body, f"jvp({function.name})", reads=function.reads, roots=function.roots, math=function.math)
+    return Function(
+        body,
+        f"jvp({function.name})",
+        reads=function.reads,
+        roots=function.roots,
+        math=function.math,
+        apart=in_tuple(function),
+    )
+
+
+def in_tuple(function: Function) -> Callable[[tuple[Any, ...]], Sequence[tuple[str, Any]]]:
+    """The arguments of ``function`` with their names, of a derivative that takes them in a tuple before its directions."""
+    return lambda args: [_called(function, args[0], k) for k in range(len(args[0]))]
+
+
+def _called(function: Function, args: tuple[Any, ...], k: int) -> tuple[str, Any]:
+    """An argument, and what it is called."""
+    return (function.parameters[k] if k < len(function.parameters) else f"argument {k + 1}"), args[k]
 
 
 def pushed(closed: Closed, directions: Any) -> tuple[Any, Any]:
     """The results of what was run, and how they change along directions of its arguments."""
     leaves, build = flatten(closed.result)
     known_results = results = [node_of(v) for v in leaves]
-    moves, _ = flatten(tuple(directions))
+    moves = closed.tangents(directions)
     stable = normal_form(results, closed.wrt)
     known = dict(zip(closed.wrt, fitted("tangent", closed.label, moves, closed.wrt), strict=True))
     wider, found = modes.push(stable, known)

@@ -98,7 +98,7 @@ def record_of(
     walk = _Walk({place_of(r) for r in reads}, inputs, is_moving, fixed=fixed)
     walk.generators, walk.largest, walk.ahead = generators, largest, ahead
     walk.passing = passing
-    walk.moving = {space.spot for space in inside if space.moving}
+    walk.moving = {spot for space in inside if space.moving for spot in space.spots}
     try:
         walk.all(roots, arguments, reads)
         walk.refuse_random()

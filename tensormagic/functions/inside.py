@@ -44,21 +44,30 @@ class Inside(Mapping[str, Any]):
         The dictionaries and lists that hold it, each with the key or the index.
     moving
         Whether another value of the same type may stand there at each call (``moving.py``): then it is any number or array, of any holder.
+    apart
+        Whether a derivative is with respect to it (``apart.py``).
     """
 
     name: str
     places: list[tuple[Any, Any]]
     moving: bool = False
+    apart: bool = False
 
     @property
     def holder(self) -> Any:
-        """The first of them."""
-        return self.places[0][0]
+        """The first of them; a tuple itself."""
+        found = self.places[0][0]
+        return found.own if isinstance(found, InTuple) else found
 
     @property
     def spot(self) -> tuple[int, Any]:
         """What identifies the first place while its holder lives."""
-        return id(self.holder), self.places[0][1]
+        return self.spots[0]
+
+    @property
+    def spots(self) -> list[tuple[int, Any]]:
+        """The same of all places; of one in a tuple, the tuple."""
+        return [(id(holder.own if isinstance(holder, InTuple) else holder), key) for holder, key in self.places]
 
     def __getitem__(self, name: str) -> Any:
         value = held(*self.places[0])
@@ -86,9 +95,35 @@ def is_number(value: Any) -> bool:
     return isinstance(value, float | complex | np.inexact)
 
 
+@dataclass(eq=False)
+class InTuple:
+    """A tuple as what holds its items: another one, with others, is put in its place.
+
+    Parameters
+    ----------
+    own
+        The tuple, which is put back where its own items are.
+    place
+        What holds it, and the key there; None where nothing can be put in its place.
+    """
+
+    own: tuple[Any, ...]
+    place: tuple[Any, Any] | None
+
+    def put(self, key: int, value: Any) -> None:
+        """Have a tuple with another item there."""
+        holder, where = self.place or (None, None)
+        items = [*held(holder, where)]
+        items[key] = value
+        own = all(map(operator.is_, items, self.own))
+        put(holder, where, self.own if own else remade.sequence(type(self.own), items))
+
+
 def held(holder: Any, key: Any) -> Any:
-    """What a dictionary, a list, a closure cell, a class or an object with slots holds; ``MISSING`` for nothing."""
+    """What a dictionary, a list, a tuple, a closure cell, a class or an object with slots holds; ``MISSING`` for nothing."""
     try:
+        if isinstance(holder, InTuple):
+            return held(*holder.place)[key] if holder.place else MISSING
         if isinstance(holder, dict | list | deque):
             return holder[key]
         if isinstance(holder, CellType):
@@ -102,6 +137,8 @@ def put(holder: Any, key: Any, value: Any) -> None:
     """Have it hold something."""
     if isinstance(holder, dict | list | deque):
         holder[key] = value
+    elif isinstance(holder, InTuple):
+        holder.put(key, value)
     elif isinstance(holder, CellType):
         holder.cell_contents = value
     elif isinstance(holder, type):
@@ -189,7 +226,7 @@ def placed(reads: Sequence[Read], stand_ins: Sequence[Any]) -> Generator[None]:
 def refuse_kept(left: Sequence[Any], buffers: Sequence[Any], label: str) -> None:
     """Refuse code that has put such an array, or a part of it, where it does not become the array again."""
     for value in left:
-        if value.place.buffer in buffers:
+        if value.place.buffer in buffers and value.place.buffer.stored:
             raise CaptureError(
                 f"{label} stores into {value.place.buffer.name}, and also keeps it, or a part of it, in another object",
                 "Keep a copy there.",

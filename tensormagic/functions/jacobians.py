@@ -149,7 +149,7 @@ def _jacobian(function: Function, argnums: ArgNums, mode: Mode | None, name: str
         arranged = [[make(rest) for _, make in closed.moving] for _ in results]
         return build(iter([parts[0] if single else tuple(parts) for parts in arranged]))
 
-    return derived(function, name, body)
+    return derived(function, name, body, argnums)
 
 
 def _check(function: Function, results: Sequence[Node], wrt: Sequence[Node]) -> None:

@@ -23,10 +23,11 @@ from tensormagic.capture.operands import node_of
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
+from tensormagic.functions.apart import as_gradients
 from tensormagic.functions.callables import of_callable
 from tensormagic.functions.changed import Copies
 from tensormagic.functions.closed import Closed, lazily_read
-from tensormagic.functions.derivatives import fitted, jvp, kept, pushed
+from tensormagic.functions.derivatives import fitted, in_tuple, jvp, kept, pushed
 from tensormagic.functions.function import Function
 from tensormagic.functions.given import Given
 from tensormagic.functions.gradient_nodes import normal_form
@@ -133,7 +134,7 @@ def linearize(fun: Any, *primals: Any) -> tuple[Any, Map]:
     """
     function = kept(of_callable, fun)
     value, along = _both(fun, primals, lambda at, moved: jvp(function, at, moved)[1], lambda *run: pushed(*run)[1])
-    return value, lambda *tangents: along(tangents)
+    return value, lambda *tangents: along(as_gradients(tangents))
 
 
 def _both(fun: Any, primals: tuple[Any, ...], again: Map, derive: Map) -> tuple[Any, Map]:
@@ -323,7 +324,14 @@ def _pulling(fun: Any) -> Function:
     def body(points: Any, cotangents: Any) -> Any:
         return _pulled(Closed(function, tuple(points), {}, range(len(points))), cotangents)
 
-    return Function(body, f"vjp({function.name})", reads=function.reads, roots=function.roots, math=function.math)
+    return Function(
+        body,
+        f"vjp({function.name})",
+        reads=function.reads,
+        roots=function.roots,
+        math=function.math,
+        apart=in_tuple(function),
+    )
 
 
 def _pulled(closed: Closed, cotangents: Any) -> Any:

@@ -14,7 +14,8 @@ from tensormagic.capture import context
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, wrap
-from tensormagic.functions.closed import Closed
+from tensormagic.functions.apart import is_object
+from tensormagic.functions.closed import Closed, has_derivative
 from tensormagic.functions.derivatives import ArgNums, argument_positions
 from tensormagic.functions.function import Function
 from tensormagic.functions.gradient_nodes import normal_form
@@ -23,7 +24,7 @@ from tensormagic.functions.program import Specialisation
 from tensormagic.functions.record import Record
 from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.travel import Made, sealed
-from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.errors import CaptureError, DifferentiationError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, evaluate
@@ -187,7 +188,13 @@ class SparseJacobian(Made):
     def _plan(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[_Plan, Passes | None]:
         """How the matrix is computed; and its passes, where they have to be those of the run that gave the structure."""
         positions = argument_positions(self.function, self.argnums, len(args))
-        wrt = [v for k in positions for v in flatten(args[k])[0]]
+        leaves = [v for k in positions for v in flatten(args[k])[0]]
+        if any(map(is_object, leaves)):
+            raise DifferentiationError(
+                f"{self.name}({self.function.name}, sparse=True) is with respect to arrays, and containers of them, and no objects",
+                "Pass the arrays as arguments of their own, or leave out sparse=True.",
+            )
+        wrt = [v for v in leaves if has_derivative(v)]
         call = ([np.zeros(np.shape(v)) for v in wrt], args, options)
         given, key = self._tangents.kind(call, {})
         for plan, record in self._plans.get(key, ()):

@@ -18,6 +18,7 @@ from tensormagic.capture.traces import raised_on_purpose
 from tensormagic.capture.tree import flatten, is_container, structure
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
+from tensormagic.functions.apart import reads_in
 from tensormagic.functions.changed import Halfway, refused
 from tensormagic.functions.constants import constants_of
 from tensormagic.functions.footprint import UNKNOWN, record_of
@@ -71,6 +72,8 @@ class Specialised(Made):
         Which rewrites may be used; empty for what ``config.math`` says at the call.
     placed
         The device that calls run on, and what is said of copies; empty for what ``config`` says at the call.
+    apart
+        Which of the arguments a derivative is with respect to, with their names: what objects among them hold are inputs.
     """
 
     body: Body
@@ -82,6 +85,7 @@ class Specialised(Made):
     roots: tuple[Any, ...] | None = None
     math: str = ""
     placed: tuple[str, str] = ("", "")
+    apart: Callable[[tuple[Any, ...]], Sequence[tuple[str, Any]]] | None = None
     _kinds: OrderedDict[Any, list[tuple[Specialisation, Record]]] = field(default_factory=OrderedDict, repr=False)
     _unfollowed: int = field(
         default=0, repr=False
@@ -142,7 +146,17 @@ class Specialised(Made):
 
     def _given(self, args: tuple[Any, ...], options: dict[str, Any]) -> Given:
         leaves, build = self._flattened(args, options)
-        return self._among(leaves, [is_moving(v) for v in leaves], build, (args, options))
+        moving = [is_moving(v) for v in leaves]
+        if self.apart is not None:
+            self._take_apart(reads_in(self.apart(args)), fixed_of(leaves, moving))
+        return self._among(leaves, moving, build, (args, options))
+
+    def _take_apart(self, reads: tuple[tuple[str, Inside], ...], objects: Any) -> None:
+        """Have the places in objects that a derivative is with respect to be inputs of calls with these objects."""
+        before = self._moving.get(objects, ())
+        if reads or before:
+            spots = {space.spot for _, space in reads}
+            self._moving[objects] = (*(r for r in before if not r[1].apart and r[1].spot not in spots), *reads)
 
     def _among(self, leaves: list[Any], moving: list[bool], build: Callable[[Any], Any], call: Any) -> Given:
         reads = (*self.reads, *self._moving_of(leaves, moving)) if self._moving else self.reads

@@ -6,22 +6,19 @@ import re
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, is_dataclass
-from types import SimpleNamespace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from tensormagic.capture.items import input_of, is_numbers, lifted
-from tensormagic.capture.stores.holding import Recast, attributes_of, is_own
+from tensormagic.capture.stores.holding import Recast, is_own
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
+from tensormagic.functions.apart import MOST, Path, Place, gathered, walk
+from tensormagic.functions.inside import InTuple, held, put
 from tensormagic.ir.errors import CaptureError, DifferentiationError
 from tensormagic.ir.node import Node
-from tensormagic.ir.plain_texts import key_text
-
-_MOST = 2000  # objects and containers that are looked into
-
-Path = tuple[tuple[str, Any], ...]  # ("attribute", name) and ("item", key) from a variable to a part
 
 
 def root_of(path: str) -> str:
@@ -106,15 +103,15 @@ class Parted:
                 )
 
     def whole(self, name: str, gradients: Mapping[str, Tensor]) -> Any:
-        """A container like the notebook's, with gradients in place of what they are with respect to; for an object their namespace."""
+        """A container like the notebook's, with gradients where there are some, and None beside; of an object what it has of them."""
         if name in self.inside:
-            paths = self.inside[name].paths
-            return _gathered([(paths[part], gradients[part]) for part in self.parts[name]])
+            inside = self.inside[name]
+            return gathered([(inside.paths[part], gradients[part]) for part in self.parts[name]], inside.forms)
         if name in self.parts[name]:
             return gradients[name]
         leaves, build = flatten(self.space[name])
         by_id = {id(tensor): gradients[part] for part, tensor in self.parts[name].items()}
-        return build(iter([by_id.get(id(leaf), leaf) for leaf in leaves]))
+        return build(iter([by_id.get(id(leaf)) for leaf in leaves]))
 
 
 @dataclass
@@ -125,66 +122,48 @@ class _Inside:
     ----------
     parts, paths
         The lazy array of each, and where it is, by its name.
+    forms
+        What was found, by its path.
     lent
         What is put into which place for as long as a cell is captured, and what belongs there.
     """
 
     parts: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     paths: dict[str, Path] = field(default_factory=dict[str, Path])
-    lent: list[tuple[Any, Any, Any, Any]] = field(default_factory=list[tuple[Any, Any, Any, Any]])
+    forms: dict[Path, Any] = field(default_factory=dict[Path, Any])
+    lent: list[tuple[Place, Any, Any]] = field(default_factory=list[tuple[Place, Any, Any]])
 
     @classmethod
     def of(cls, value: Any, name: str, wanted: list[str]) -> _Inside:
         """What is found in ``value``, the variable ``name``, at the paths ``wanted`` and below them."""
         found, met = cls(), dict[str, Any]()
-
-        def walk(value: Any, name: str, path: Path, place: tuple[Any, Any] | None, seen: tuple[int, ...]) -> None:
-            asked = any(is_in(name, w) for w in wanted)
-            for step, key, holder in _steps(value) if id(value) not in seen and len(met) < _MOST else ():
-                text = f".{key}" if step == "attribute" else f"[{key_text(key)}]"
-                fixed = None if isinstance(holder, tuple) else (holder, key)
-                walk(holder[key], name + text, (*path, (step, key)), fixed, (*seen, id(value)))
-            met[name] = value
-            if asked and (new := _part(value, name, found.parts, movable=place is not None)) is not value:
-                found.lent.append((*(place or ()), new, value))
-            if name in found.parts:
-                found.paths[name] = path
-
-        walk(value, name, (), None, ())
+        for part in islice(walk(value, name), MOST):
+            met[part.name] = found.forms[part.path] = part.value
+            movable = part.place is not None and not isinstance(part.place[0], InTuple)
+            if any(is_in(part.name, w) for w in wanted):
+                new = _part(part.value, part.name, found.parts, movable=movable)
+                if new is not part.value and part.place is not None:
+                    found.lent.append((part.place, new, part.value))
+                if part.name in found.parts:
+                    found.paths[part.name] = part.path
         for one in wanted:
             if not any(is_in(part, one) for part in found.parts):
                 raise _nothing(one, met)
         return found
 
     def put(self) -> None:
-        for holder, key, new, _ in self.lent:
-            holder[key] = new
+        for place, new, _ in self.lent:
+            put(*place, new)
 
     def put_back(self) -> None:
-        for holder, key, new, old in self.lent:
-            if _at(holder, key) is new:
-                holder[key] = old
-
-
-def _at(holder: Any, key: Any) -> Any:
-    try:
-        return holder[key]
-    except (KeyError, IndexError):
-        return None
+        for place, new, old in self.lent:
+            if held(*place) is new:
+                put(*place, old)
 
 
 def is_in(path: str, above: str) -> bool:
     """Whether a path is ``above``, or of a part of that."""
     return path == above or path.startswith((f"{above}.", f"{above}["))
-
-
-def _steps(value: Any) -> list[tuple[str, Any, Any]]:
-    """What a container or an object is made of: attribute or item, its name or key, and what holds it."""
-    if isinstance(value, dict):
-        return [("item", k, value) for k in value]
-    if isinstance(value, list | tuple):
-        return [] if is_numbers(value) else [("item", k, value) for k in range(len(value))]
-    return [("attribute", k, inside) for inside in attributes_of(value) for k in inside]
 
 
 def _part(value: Any, name: str, parts: dict[str, Tensor], *, movable: bool) -> Any:
@@ -207,21 +186,6 @@ def _is_object(value: Any) -> bool:
 def _holds_objects(value: Any) -> bool:
     """Whether a container holds objects of the user's classes."""
     return is_container(value) and any(map(_is_object, flatten(value)[0]))
-
-
-def _gathered(parts: list[tuple[Path, Tensor]]) -> Any:
-    """Gradients in the places of what they are with respect to: attributes in a namespace, items in a dictionary or a list."""
-    if len(parts) == 1 and not parts[0][0]:
-        return parts[0][1]
-    inner = dict[tuple[str, Any], list[tuple[Path, Tensor]]]()
-    for (first, *rest), gradient in parts:
-        inner.setdefault(first, []).append((tuple(rest), gradient))
-    found = {key: _gathered(below) for (_, key), below in inner.items()}
-    if all(step == "attribute" for step, _ in inner):
-        return SimpleNamespace(**found)
-    if all(type(key) is int for key in found):
-        return [found.get(k) for k in range(max(found) + 1)]
-    return found
 
 
 def _is_float(value: Any) -> bool:

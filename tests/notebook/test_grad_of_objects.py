@@ -1,11 +1,11 @@
 """Gradients with respect to objects of the user's classes, and to what is at a path of attributes and items."""
 
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from tensormagic.capture.remade import Gradient
 from tensormagic.ir.errors import ConstantGradientWarning
 
 START = """
@@ -101,7 +101,7 @@ def test_gradients_are_those_of_differences(notebook, asked, plain):
         np.testing.assert_allclose(slope.flat[0], numeric(notebook, cell, place), rtol=1e-5, atol=1e-8)
 
 
-def test_the_gradient_of_an_object_is_a_namespace(notebook):
+def test_the_gradient_of_an_object_has_its_attributes(notebook):
     notebook.ok(START)
     ran = notebook("%%tensor --grad net\nloss(net)")
     lines = ran.data["text/plain"].splitlines()  # many gradients have a row each
@@ -110,7 +110,7 @@ def test_the_gradient_of_an_object_is_a_namespace(notebook):
         "grad_net.scale",
     ]
     found = notebook["grad_net"]
-    assert type(found) is SimpleNamespace
+    assert type(found) is Gradient
     assert sorted(vars(found)) == ["layers", "scale"]
     assert at(notebook, "net.calls") == 1
 

@@ -14,6 +14,7 @@ from tensormagic.capture import remade
 from tensormagic.ir.modules import is_users, module_of
 
 _users: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
+_slotted: WeakKeyDictionary[type, bool] = WeakKeyDictionary()  # whether there are slots, which no class gets later
 
 
 class Attributes(MutableMapping[str, Any]):
@@ -82,12 +83,11 @@ def containers_of(value: Any) -> Iterator[MutableMapping[str, Any]]:
     inside = getattr(value, "__dict__", None)
     if isinstance(inside, dict):
         yield inside
-    if any(
-        isinstance(v, MemberDescriptorType)
-        for kind in type(value).__mro__
-        if is_users_class(kind)
-        for v in vars(kind).values()
-    ):
+    kind = type(value)
+    if kind not in _slotted:
+        users = (vars(base).values() for base in kind.__mro__ if is_users_class(base))
+        _slotted[kind] = any(isinstance(v, MemberDescriptorType) for own in users for v in own)
+    if _slotted[kind]:
         yield Slotted(value)
 
 

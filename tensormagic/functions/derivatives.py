@@ -239,7 +239,8 @@ def grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
     fun
         A function of arrays, or a cell's NAME, that gives one real scalar (with ``has_aux``: and something beside it).
     argnums
-        Which arguments, by position or name: one, or several in a tuple. An argument may be a container of arrays.
+        Which arguments, by position or name: one, or several in a tuple. An argument may be a container of arrays, or
+        an object of a class of yours that holds such.
     has_aux
         Whether ``fun`` gives a pair of the scalar and something that is not differentiated.
 
@@ -247,7 +248,7 @@ def grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
     -------
     Function
         Takes the arguments of ``fun``; gives the gradient: of the form, the shapes and the dtypes of the argument, a tuple where
-        ``argnums`` is one. With ``has_aux``, a pair of it and what stands beside the scalar.
+        ``argnums`` is one. Of an object it has the attributes that have one; in a container, None stands for what has none. With ``has_aux``, a pair of it and what stands beside the scalar.
 
     Raises
     ------

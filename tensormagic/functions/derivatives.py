@@ -248,7 +248,8 @@ def grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
     -------
     Function
         Takes the arguments of ``fun``; gives the gradient: of the form, the shapes and the dtypes of the argument, a tuple where
-        ``argnums`` is one. Of an object it has the attributes that have one; in a container, None stands for what has none. With ``has_aux``, a pair of it and what stands beside the scalar.
+        ``argnums`` is one. Of an object it has the attributes that have one; in a container, None stands for what has none. With
+        ``has_aux``, a pair of it and what stands beside the scalar.
 
     Raises
     ------

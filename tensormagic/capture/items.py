@@ -14,6 +14,7 @@ from tensormagic.capture import context, door, inputs, remade, tables
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.operands import input_tensor
+from tensormagic.capture.staging.trees import walk
 from tensormagic.capture.steps import named, stores
 from tensormagic.capture.stores.alias import Alias
 from tensormagic.capture.stores.overlap import share
@@ -43,7 +44,7 @@ def root_of(node: ast.AST) -> str:
 
 def changed_roots(tree: ast.AST) -> set[str]:
     """The names of objects that code stores into, by items or attributes, or changes by the methods of containers."""
-    nodes = list(ast.walk(tree))
+    nodes = list(walk(tree))
     found, known = _changed(nodes), 0
     while len(found) > known:  # and those of which they are other names
         known = len(found)
@@ -69,7 +70,7 @@ def _changed(nodes: Iterable[ast.AST]) -> set[str]:
 
 def given_to_storing(tree: ast.AST, notebook: Mapping[str, Any]) -> set[str]:
     """The names that code gives to functions, of its own or of the notebook, which store into something by items or attributes."""
-    nodes = list(ast.walk(tree))
+    nodes = list(walk(tree))
     own = {n.name for n in nodes if isinstance(n, ast.FunctionDef) and _changed(ast.walk(n))}
     found: set[str] = set()
     for node in nodes:
@@ -90,7 +91,7 @@ def with_items(tree: ast.Module, free: Iterable[str]) -> ast.Module:
 
     In functions they stay: these are handed back to the notebook. So do those of objects that the cell stores into.
     """
-    nodes = list(ast.walk(tree))
+    nodes = list(walk(tree))
     wanted = set(free) - _changed(nodes)
     called = {id(n.func) for n in nodes if isinstance(n, ast.Call)}
     chains = (n for n in nodes if isinstance(n, ast.Attribute | ast.Subscript) and id(n) not in called)

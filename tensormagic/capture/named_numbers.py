@@ -10,6 +10,7 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.operands import input_tensor
+from tensormagic.capture.staging.trees import walk
 
 NAMED = "__tensor_number__"
 
@@ -38,7 +39,7 @@ def _named_each(statement: ast.Assign, bound: Counter[str]) -> None:
 
 
 def _bound(tree: ast.Module) -> list[str]:
-    nodes = list(ast.walk(tree))
+    nodes = list(walk(tree))
     names = [n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)]
     return names + [name for n in nodes if isinstance(n, ast.Global | ast.Nonlocal) for name in n.names]
 

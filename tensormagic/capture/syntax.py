@@ -8,6 +8,7 @@ from typing import Any
 
 from tensormagic.capture.items import with_items
 from tensormagic.capture.named_numbers import with_numbers
+from tensormagic.capture.staging.trees import walk
 
 CAPTURED = "__tensor_captured__"
 _DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -204,7 +205,7 @@ def parse(source: str, filename: str) -> Parsed:
     names = _Names()
     parsed = ast.parse(source, filename)
     names.visit(parsed)
-    defines = any(isinstance(n, _DEFINING) for n in ast.walk(parsed))
+    defines = any(isinstance(n, _DEFINING) for n in walk(parsed))
     tree: Any = with_numbers(with_items(parsed, names.reads))
     if names.imports:
         tree = _Imports().visit(tree)

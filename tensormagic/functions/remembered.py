@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ from tensormagic.config import config
 Verdicts = dict[frozenset[Any], bool]
 """Whether rules see nothing in the texts, by the loops of at most one iteration and the folds of one element."""
 
+_RECORD = "first-"
 _MOST = 256  # records that wait to be written
 _SECONDS = 0.25  # in which records are completed when the process ends
 _PARTS = "capture", "ir", "ops", "transform"  # of the package, that decide what a record has
@@ -43,21 +45,32 @@ class Memory:
 
     Parameters
     ----------
-    key
-        What the record is named by.
-    files
-        The files that the texts are in.
+    codes
+        Those of the functions.
+    beside
+        What else decides what is in the record.
     kept
         What is known of the texts; None where there is no record.
     verdicts, squares
         What rules see in them, as far as they were asked.
     """
 
-    key: str
-    files: list[str]
+    codes: list[CodeType]
+    beside: tuple[Any, ...]
     kept: Kept | None = None
     verdicts: Verdicts = field(default_factory=Verdicts)
     squares: str = ""
+
+    @cached_property
+    def key(self) -> str:
+        """What the record is named by."""
+        texts = [(parts_of(code), code.co_varnames, source.text_of(code)) for code in self.codes]
+        return _RECORD + hashlib.sha256(repr((self.beside, texts)).encode()).hexdigest()
+
+    @property
+    def files(self) -> list[str]:
+        """The files that the texts are in."""
+        return [code.co_filename for code in self.codes]
 
 
 class Note(NamedTuple):
@@ -72,15 +85,27 @@ def memory_of(found: Ordinary, args: tuple[Any, ...]) -> Memory | None:
     """What is known of a call's texts; None where nothing is kept."""
     if not enabled or _VERSIONS is None:
         return None
-    files = [f.__code__.co_filename for f in found.reached]
-    texts = [(parts_of(f.__code__), f.__code__.co_varnames, source.text_of(f.__code__)) for f in found.reached]
-    whole = _VERSIONS, config.level(""), [*map(_kind, args)], texts, [*meanings(found)]
-    memory = Memory("first-" + hashlib.sha256(repr(whole).encode()).hexdigest(), files)
-    code = cache.read(memory.key)
+    beside = _VERSIONS, config.level(""), [*map(_kind, args)], [*meanings(found)]
+    memory = Memory([f.__code__ for f in found.reached], beside)
+    code = cache.read(memory.key) if _is_there(memory) else None
     if code is not None:
         with suppress(ValueError, EOFError, TypeError, IndexError):
             _take(memory, marshal.loads(code.data))  # noqa: S302 (nobody else could have written it)
     return memory
+
+
+def _is_there(memory: Memory) -> bool:
+    """Whether the folder had a record when it was first looked into: what is not there is not looked for, nor is it named by now."""
+    records = _records(config.cache_folder)
+    return bool(records) and memory.key in records
+
+
+@lru_cache(maxsize=16)
+def _records(folder: Path) -> frozenset[str]:
+    """The records that a folder has."""
+    with suppress(OSError):
+        return frozenset([path.stem for path in folder.iterdir() if path.name.startswith(_RECORD)])
+    return frozenset()
 
 
 def _kind(value: Any) -> Any:
@@ -125,14 +150,14 @@ def _in_file(code: CodeType, file: str) -> CodeType:
 
 # writing --------------------------------------------------------------------------------------------------------------
 
-_waiting: dict[str, Note] = {}
+_waiting: dict[int, Note] = {}  # by the identities of what they have: it is named when it is written
 
 
 def note(memory: Memory, kept: Kept, complete: Callable[[], Kept | None] | None = None) -> None:
     """Keep what is known of a call's texts by now, from the end of the process on; ``complete`` finds out more before that."""
     if memory.kept is not None:
         kept = kept._replace(copies={**memory.kept.copies, **kept.copies})
-    _waiting[memory.key] = Note(memory, kept, complete)
+    _waiting[id(memory)] = Note(memory, kept, complete)
     while len(_waiting) > _MOST:
         _waiting.pop(next(iter(_waiting)))
 
@@ -140,14 +165,18 @@ def note(memory: Memory, kept: Kept, complete: Callable[[], Kept | None] | None 
 @atexit.register
 def write() -> None:
     """Write what waits."""
-    until = time.perf_counter() + _SECONDS
+    until, written = time.perf_counter() + _SECONDS, set[str]()
     while _waiting:
-        key, (memory, kept, complete) = _waiting.popitem()
+        _, (memory, kept, complete) = _waiting.popitem()
+        if memory.key in written:  # what was known later has more
+            continue
+        written.add(memory.key)
         with suppress(Exception):
             more = complete() if complete is not None and time.perf_counter() < until else None
             if more is not None:
                 kept = kept._replace(copies={**kept.copies, **more.copies})
-            cache.write_for_later(key, Code("first call", _record(memory, kept), 0.0))
+            cache.write_for_later(memory.key, Code("first call", _record(memory, kept), 0.0))
+    _records.cache_clear()
 
 
 def _versions() -> tuple[Any, ...] | None:

@@ -229,6 +229,8 @@ def test_a_damaged_record_is_none(tmp_path, damage):
     expected = called(loaded(tmp_path, STENCIL), (X, 0.01, 3))
     memory = known(loaded(tmp_path, STENCIL), (X, 0.01, 3))
     cache.write(memory.key, Code("first call", damage, 0.0))
+    remembered._records.cache_clear()  # as in a new process
+    assert known(loaded(tmp_path, STENCIL), (X, 0.01, 3)).kept is None
     assert_same(called(loaded(tmp_path, STENCIL), (X, 0.01, 3)), expected)
 
 
@@ -243,6 +245,23 @@ def test_copies_are_of_the_file_that_is_there(tmp_path):
     for code in kept.copies.values():
         assert code.co_filename == function.__code__.co_filename
         assert {c[0] for c in code.co_consts if isinstance(c, tuple) and len(c) == 3} <= {code.co_filename}
+
+
+@pytest.mark.parametrize("records", [0, 1])
+def test_no_record_is_named_or_read_before_there_is_one(tmp_path, monkeypatch, records):
+    """Nor in a call that notes one: names are made of whole texts, and files are opened."""
+    if records:
+        called(loaded(tmp_path, ROOTS), (X,))
+        remembered.write()
+    named: list[str] = []
+    read: list[str] = []
+    own = remembered.source.text_of
+    monkeypatch.setattr(remembered.source, "text_of", lambda code: (named.append(code.co_name), own(code))[1])
+    monkeypatch.setattr(remembered.cache, "read", read.append)
+    called(loaded(tmp_path, STENCIL), (X, 0.01, 3))
+    assert len(named) == records
+    assert not read
+    assert remembered._waiting
 
 
 @pytest.mark.share(4)

@@ -1,11 +1,14 @@
 """What a picture costs is paid where it is looked at: further views of all but small graphs, and graphs that are large (decision 0438)."""
 
+import copy
+import dis
 import json
 
 import pytest
 
 from tensormagic.notebook import display
 from tensormagic.notebook.pictures import draw as drawing
+from tensormagic.notebook.pictures import naming
 from tensormagic.notebook.pictures.message import EAGER_BELOW, part
 from tensormagic.notebook.widgets.graph import GraphView
 from tensormagic.session import programs
@@ -82,3 +85,23 @@ def test_what_a_page_asks_for_is_what_a_small_graph_brings():
     answer = part(scene, ["picture", 0, scene.views[0].groupings[0]])["content"]
     assert json.loads(json.dumps(answer))["boxes"] == json.loads(json.dumps(whole))["boxes"]
     graph.close()
+
+
+def test_the_text_of_a_cell_is_read_for_names_once(notebook, monkeypatch):
+    """Later cells that have nodes in common with it do not read it again."""
+    read = []
+    own = naming.parsed
+    monkeypatch.setattr(naming, "parsed", lambda source: (read.append(source), own(source))[1])
+    texts = [f"%%tensor\nz = w + {k}.5\nread_once = np.maximum(z, 0) * (1 - w)\nread_once.sum()\n" for k in range(3)]
+    for text in texts:
+        notebook.ok(text)
+    assert [source for source in read if "read_once" in source] == texts
+
+
+@pytest.mark.parametrize("of", [(dis, "get_instructions"), (copy, "deepcopy")], ids=lambda of: of[1])
+def test_a_cell_is_compiled_without_what_takes_long(notebook, monkeypatch, of):
+    """Its instructions are changed in one go, and the tree of a formula is copied as trees are."""
+    called = []
+    monkeypatch.setattr(*of, lambda *_, **__: called.append(of[1]))
+    notebook.ok("%%tensor\nv = np.log(1 - w / (1 + w) + 1e-3)\nv.sum()")
+    assert not called

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tensormagic.capture.staging.made import arguments, call
-from tensormagic.capture.staging.trees import placed_at, walk
+from tensormagic.capture.staging.trees import cloned, placed_at, walk
 from tensormagic.ops.op import registry
 
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
@@ -76,7 +76,7 @@ def _numbers_in(node: ast.expr) -> list[ast.Constant]:
 
 def of_numbers(node: ast.expr) -> tuple[ast.expr, ast.expr]:
     """Whether the operands of a formula are numbers, and the formula of numbers."""
-    body = copy.deepcopy(node)
+    body = cloned(node)
     functions: dict[str, ast.expr] = {}
     for called_ in [p for p in _parts(body) if isinstance(p, ast.Call)]:
         name = "__tensor_" + ast.unparse(called_.func).replace(".", "_")

@@ -6,9 +6,11 @@ import ast
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
+from tensormagic.capture.staging.trees import walk
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
@@ -111,9 +113,10 @@ def _named(part: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             pass
 
 
+@lru_cache(maxsize=64)
 def _read(source: str) -> _Text:
     text, tree = _Text(source.splitlines()), parsed(source)
-    for part in ast.walk(tree) if tree is not None else ():
+    for part in walk(tree) if tree is not None else ():
         text.assigned.update((_place(value), name) for name, value in _named(part))
         if isinstance(part, ast.For) and isinstance(part.target, ast.Name):
             text.counted[_place(part.iter)] = part.target.id

@@ -8,7 +8,7 @@ digits that what a text's own numbers are rounded by is left where all else canc
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -63,6 +63,10 @@ _ROUNDED = Fraction(1, 2**48)
 _BESIDE = 5
 """Beside how many of the coefficients that follow one is looked at, where a term has that rest already."""
 _LEFT = 0.25
+_SMALL = 2.0**-6
+"""A sum that is no larger than this compared with its terms is read, whether it gets smaller nearer to the place or not."""
+_FALLS = 0.9
+"""By what a sum that cancels falls at least, four times nearer to the place: to a quarter or less, to a half for a root."""
 _HALF = Fraction(1, 2)
 _PART = 0.5
 
@@ -119,14 +123,23 @@ def _expanded(total: Node, dtype: np.dtype[Any], look: Look) -> Remainder | None
 
 
 def _cancels(total: Node, place: Place) -> bool:
-    """A quick numeric test: whether a sum is small compared with its terms near a place."""
-    known = dict(place.numbers)
+    """A quick numeric test: whether a sum is small compared with its terms near a place, and smaller nearer to it."""
+    far = _part_of_terms(total, place.numbers)
+    if not far < _LEFT:
+        return False
+    near = _part_of_terms(total, place.nearer)
+    return not max(_SMALL, _FALLS * far) <= near < math.inf
+
+
+def _part_of_terms(total: Node, numbers: Mapping[Node, float]) -> float:
+    """The size of a sum compared with its larger term; infinite where the numbers have none."""
+    known = dict(numbers)
     try:
         first, second = (number_at(a, known, _DEEP) for a in total.args)
         whole = first - second if total.op.name == "subtract" else first + second
-        return abs(whole) < _LEFT * max(abs(first), abs(second))
+        return abs(whole) / max(abs(first), abs(second))
     except (ArithmeticError, ValueError):
-        return False
+        return math.inf
 
 
 # reading --------------------------------------------------------------------------------------------------------------
@@ -460,15 +473,14 @@ def _form(total: Node, dtype: np.dtype[Any], place: Place) -> Remainder | None:
 
 def of_part(part: Part, small: Node, near: Node, radius: float, bits: int) -> Node | None:
     """One series times its factor; None if it has too many terms."""
-    sums: list[Node | float] = []
-    for order, c in part.left:
-        sums.append(scaled(float(c), small, order) if order else float(c))
+    found = None
     if part.series is not None:
-        found = next((f for f in chosen(part.series, bits, (radius,))), None)
+        found = next(iter(chosen(part.series, bits, (radius,))), None)
         if found is None:
             return None
-        _, coefficients, step = found
-        sums.append(evaluated(small, near, part.series.order, coefficients, step))
+    sums: list[Node | float] = [scaled(float(c), small, k) if k else float(c) for k, c in part.left]
+    if part.series is not None and found is not None:
+        sums.append(evaluated(small, near, part.series.order, *found[1:]))
     value: Node | float = reduce(lambda a, b: a + b, sums)
     for node, times in sorted(part.others, key=lambda n: n[0].serial):
         value = _powered(value, node, times)

@@ -24,8 +24,7 @@ class Beside(Driver):
     """The text of a plan's ``run`` in another order, with some steps run by other threads: ``run(begin, wait, sizes, *values)``.
 
     The operands and results of such a step keep their variables until it has been waited for; if the run has failed
-    before, its
-    function still holds them.
+    before, its function still holds them.
     """
 
     def __init__(self, *given: Any, order: Order, **more: Any) -> None:

@@ -59,8 +59,7 @@ class Cost:
     ----------
     operations
         The number of applications of scalar functions: an addition, a comparison and an ``exp`` count one each. A
-        number, or a
-        formula in sizes.
+        number, or a formula in sizes.
     flops
         The number of floating-point operations: an ``exp`` counts as the additions, multiplications and divisions in
         it.
@@ -124,8 +123,7 @@ def by_node(nodes: Iterable[Node], number: Number) -> Iterator[tuple[Node, Cost,
     """For each node: the node, its cost in NumPy, and the outermost region that contains it (or itself).
 
     Costs in loops are multiplied by the number of iterations. For a choice, both branches are given, and for a
-    ``while`` one
-    iteration, as costs that are not ``known``.
+    ``while`` one iteration, as costs that are not ``known``.
     """
     for node in nodes:
         graphs = graphs_of(node)

@@ -227,8 +227,7 @@ def may_share(nest: Nest, *, inside: bool = False) -> bool:
     """Whether threads may share the rows of a nest: each stores its own elements, or a part of a total.
 
     ``inside`` a region, where a nest is printed twice, only for nests that may be large and whose extents are the same
-    in each
-    iteration.
+    in each iteration.
     """
     if inside and (
         any(nodes_of(e) for s in nest.stages for e in s.domain) or is_at_least(INSIDE - 1 - work_in(nest), 0)

@@ -62,8 +62,7 @@ def kind_of(node: Node) -> str:
     """How the planner treats a node.
 
     ``"base"``: available from the start. ``"leaf"``: a number in the text. ``"move"``, ``"map"``, ``"take"``: inlined
-    into the
-    loops that use them. ``"fold"``, ``"store"``, ``"sequence"``: loops of their own. ``"region"`` and
+    into the loops that use them. ``"fold"``, ``"store"``, ``"sequence"``: loops of their own. ``"region"`` and
     ``"item"``, its results. ``"view"``: other axes over the same memory. ``"library"``: computed by NumPy.
     """
     if node.op is ITEM:  # a region that has been refused has other results than before

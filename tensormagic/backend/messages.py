@@ -24,8 +24,7 @@ class Request:
         The target: the processor, or a GPU.
     types, written
         On a GPU, for each parameter ``"*float32"``, a pointer, or ``"int64"``, a number; and whether the kernel stores
-        there. A
-        pointer it does not write to is not aliased by another one.
+        there. A pointer it does not write to is not aliased by another one.
     cc
         The compute capability of the GPU.
     """

@@ -83,8 +83,7 @@ class Flag:
     """Memory that machine code polls while it runs, to be stopped or asked for its progress.
 
     The first byte stops it. The second one asks: the outermost loop then writes its iteration and the number of
-    iterations (0 if
-    unknown) behind these two, and clears it.
+    iterations (0 if unknown) behind these two, and clears it.
     """
 
     def __init__(self) -> None:

@@ -57,10 +57,8 @@ class Nest:
     """Stages that share their leading axes.
 
     ``depths`` are the possible numbers of leading axes that form the rows; ``depth`` and ``loops`` are set when the
-    nest is
-    complete. A nest of rank-0 stages has the depth 0 and no rows. No other stage joins a nest that is ``alone``.
-    ``lodged`` maps a
-    value to the result in whose memory it is kept for a tile.
+    nest is complete. A nest of rank-0 stages has the depth 0 and no rows. No other stage joins a nest that is
+    ``alone``. ``lodged`` maps a value to the result in whose memory it is kept for a tile.
     """
 
     stages: list[Stage] = field(default_factory=list)

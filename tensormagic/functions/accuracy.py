@@ -34,16 +34,16 @@ EXTENTS = (0, 100, 16, 4)
 
 @dataclass(frozen=True)
 class Errors:
-    """The errors of two forms, in units of the last place, the worst of the elements that were looked at.
+    """The errors of two forms, in units of the last place: the worst of the elements examined.
 
     Parameters
     ----------
     before, after
-        The worst error of each; inf where a number became inf or nan.
+        The worst error of each; inf if a number became inf or nan.
     looked
-        How many elements were looked at.
+        The number of elements examined.
     extent
-        To how many elements axes of the inputs were cut for it; 0 where they were not.
+        The length to which axes of the inputs were cut; 0 if they were not.
     """
 
     before: float
@@ -70,20 +70,20 @@ class NotMeasuredError(Exception):
 
 
 class _DependentError(Exception):
-    """What both forms read are no numbers of their own: the forms are equal only for what these come from."""
+    """The values that both forms read depend on each other: the forms are equal only for consistent ones."""
 
 
 class Measure:
-    """Measures errors in a graph, for the values of its parameters, until its time is up.
+    """Measures errors in a graph for given parameter values, within a time limit.
 
     Parameters
     ----------
     graph
         A closed graph.
     values
-        What its parameters are.
+        The values of its parameters.
     seconds
-        After how long nothing more is measured.
+        The time limit.
     """
 
     def __init__(self, graph: Graph, values: Sequence[Any], seconds: float) -> None:
@@ -92,15 +92,16 @@ class Measure:
         self.end = time.perf_counter() + seconds
 
     def errors(self, before: Node, after: Node, *, whole: bool = False) -> Errors:
-        """The errors of two nodes over the parameters that mean the same real numbers.
+        """The errors of two nodes that mean the same real numbers.
 
-        What both read is taken as exact: of the ``whole`` that are the parameters alone, else all that they have in common. A rule may
-        use how such values hang together (of ``sqrt(x + 1) - sqrt(x)``, that the squares are 1 apart): then it is the parameters, too.
+        Values that both read are taken as exact: with ``whole`` only the parameters, else all common nodes. A rule may
+        use how such values depend on each other (for ``sqrt(x + 1) - sqrt(x)``, that the squares differ by 1): then
+        only the parameters, too.
 
         Raises
         ------
         NotMeasuredError
-            Where they are not known, with the reason.
+            If they cannot be measured, with the reason.
         """
         if before.type.dtype.kind != "f":
             raise NotMeasuredError("no floating-point number")
@@ -122,7 +123,7 @@ class Measure:
         raise NotMeasuredError("too large")
 
     def _at(self, term: _Term, extent: int) -> Errors | None:
-        """The errors with axes cut to ``extent``; None where that is too much."""
+        """The errors with axes cut to ``extent``; None if that is still too much."""
         values = [self._cut(p, v, extent) for p, v in zip(self.graph.parameters, self.values, strict=True)]
         read = Graph(self.graph.parameters, (*term.cuts, term.before, term.after))
         sizes = read.bind([v.shape for v in values])
@@ -145,7 +146,7 @@ class Measure:
         return _worst(np.ravel(before)[picked], np.ravel(after)[picked], true, term.before.type.dtype, extent)
 
     def _check(self, term: _Term, known: dict[Node, Any], sizes: Any, forms: Any, looked: Any) -> None:
-        """That both forms mean the same real numbers for what they read."""
+        """Check that both forms mean the same real numbers."""
         (before, after), (picked, true) = forms, looked
         apart = np.nan_to_num(np.abs(before.ravel() - after.ravel())[picked])
         most = np.argsort(apart)[-CHECKED:]
@@ -207,7 +208,7 @@ def _by_elements(nodes: Sequence[Node]) -> bool:
 
 
 def _shared(before: Node, after: Node) -> set[Node]:
-    """What both forms are made of, less what is made of something that either reads beside it: that is no number of its own."""
+    """The nodes common to both forms, except those that depend on other nodes which either form reads directly."""
     both = set(topological([before])) & set(topological([after])) - {before}
     while True:
         cuts = {n for n in topological([before, after], both.__contains__) if n in both and not is_constant(n)}

@@ -29,7 +29,7 @@ _NAME = slice(30, 30 + len(FIRST))  # of the first part, in a zip archive
 
 
 def packed(parts: Mapping[str, bytes]) -> bytes:
-    """The file with these parts, the first of which is called ``tensormagic.json``; signed where there is a secret."""
+    """A file of these parts, the first of which is ``tensormagic.json``; signed if the user has a secret."""
     key = own_key()
     signed = {**parts, SIGNATURE: _signature(parts, key)} if key else parts
     stream = io.BytesIO()
@@ -47,7 +47,7 @@ def unpacked(data: bytes) -> dict[str, bytes]:
     Raises
     ------
     FormatError
-        Where it is none of these files, or not as it was written.
+        If it is no such file, or was altered.
     """
     if not data.startswith(b"PK\x03\x04") or data[_NAME] != FIRST.encode():
         raise FormatError("this is not a file of a compiled function", "Compiled.save writes such files.")
@@ -82,7 +82,7 @@ def _signature(parts: Mapping[str, bytes], key: bytes) -> bytes:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Put a file in the place of what has its name, all of it or nothing."""
+    """Replace a file atomically."""
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path.parent))
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
@@ -96,7 +96,7 @@ def write(path: Path, data: bytes) -> None:
 
 
 def read(path: Path) -> tuple[bytes, str]:
-    """The content of a file; and why others could have written that, empty where they could not."""
+    """The content of a file, and why others could have written it (empty if they could not)."""
     place = Path(os.path.realpath(path))
     try:
         with opened_folder(place.parent) as folder:

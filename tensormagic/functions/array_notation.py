@@ -46,12 +46,12 @@ def _modules() -> tuple[ModuleType, ...]:
 
 
 def statement_of_text(text: str, source: str, level: str, line: int, space: Space) -> Statement:
-    """The rule that a line states; names that are called are functions of NumPy, or of the notebook.
+    """The rule that a line states; called names are functions of NumPy, or of the notebook.
 
     Raises
     ------
     ParseError
-        For a line that is no rule.
+        If the line states no rule.
     """
     left, arrow, rest = text.partition("->")
     right, _, condition = rest.partition(" if ")
@@ -122,7 +122,7 @@ def _function(name: str, space: Space) -> Callable[..., Any]:
 
 
 def _is_structural(part: ast.expr) -> bool:
-    """Whether a condition is about shapes alone: every variable in it stands below ``.ndim``, ``.shape`` or ``.size``."""
+    """Whether a condition is about shapes alone: each variable is followed by ``.ndim``, ``.shape`` or ``.size``."""
     asked = [n for n in ast.walk(part) if isinstance(n, ast.Attribute) and n.attr in _STRUCTURE]
     below = {id(n) for attribute in asked for n in ast.walk(attribute)}
     names = [n for n in ast.walk(part) if isinstance(n, ast.Name)]
@@ -157,7 +157,7 @@ def statements_of_function(function: Callable[..., Iterator[Any]], level: str) -
 
 
 def _yielded(function: Callable[..., Iterator[Any]], arrays: Mapping[str, Any]) -> Iterator[tuple[int, Any]]:
-    """What a generator yields before it raises, each with its line."""
+    """The values that a generator yields before it raises, each with its line."""
     generator: Any = function(*arrays.values())
     while True:
         try:
@@ -195,7 +195,7 @@ def _node(value: Any) -> Any:
 
 
 def _text_of(path: str, line: int, given: tuple[Any, ...]) -> str:
-    """A rule as its line has it, where that is one line."""
+    """The source text of a rule, if it is on one line."""
     try:
         tree = ast.parse(linecache.getline(path, line).strip())
     except SyntaxError:

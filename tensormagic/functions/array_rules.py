@@ -38,22 +38,22 @@ Condition = tuple[Callable[[Node], bool], str]  # a predicate, and the variable 
 
 
 class Unfit(Exception):  # noqa: N818 (no error of the user's: the rule says nothing of such arrays)
-    """A rule whose conditions do not hold for arrays of these shapes."""
+    """Raised if the conditions of a rule do not hold for arrays of these shapes."""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A rule as it is stated.
+    """A rule as stated.
 
     Parameters
     ----------
     names
         The variables.
     sides
-        Over lazy arrays: something once conditions on shapes are known to hold, then the pattern, then the replacement;
-        raises :class:`Unfit` where they do not hold.
+        Over lazy arrays, yields something once conditions on shapes hold, then the pattern, then the replacement;
+        raises :class:`Unfit` if the conditions do not hold.
     text, source, line
-        The rule as text, and where it stands.
+        The rule as text, and where it is written.
     level
         ``"exact"``, ``"stable"`` or ``"real"``.
     checks, assumed
@@ -86,10 +86,10 @@ def leaves_of(types: Types) -> dict[str, Node]:
 
 
 def build(statement: Statement, types: Types, *, strict: bool = True) -> Built | None:
-    """Both sides over variables of these types; None where they do not fit.
+    """Both sides over variables of these types; None if they do not fit.
 
-    Unless ``strict``, sizes that differ as symbols may be equal for the conditions, and the replacement may ask for more
-    sizes to agree than the pattern does.
+    Unless ``strict``, sizes that are different symbols may be equal under the conditions, and the replacement may
+    require more sizes to agree than the pattern does.
     """
     leaves = leaves_of(types)
     capture = Capture("a rule", abstract=True)
@@ -117,7 +117,7 @@ def _asked(guards: Iterable[Guard]) -> set[Any]:
 
 
 def _guards(root: Node) -> set[Any]:
-    """What sizes have to satisfy for the ops of a side."""
+    """The guards on sizes that the ops of a side need."""
     found: list[Guard] = []
     for node in topological([root]):
         found += node.op.guards(node)
@@ -138,7 +138,7 @@ def _forms(pattern: Node, level: str) -> Iterator[Node]:
 
 
 def _bindings(pattern: Node, node: Node, bound: Mapping[str, Node]) -> Iterator[Mapping[str, Node]]:
-    """What the variables may be, as far as ops and axes tell."""
+    """Possible bindings of the variables, judged by ops and axes."""
     if len(pattern.type.shape) != len(node.type.shape):
         return
     if pattern.op is WILD:
@@ -190,14 +190,14 @@ def _same(first: Node, second: Node) -> bool:
 
 @dataclass
 class ArrayRule:
-    """A rule over arrays, for each way in which its variables may have axes.
+    """A rule over arrays, built for each possible number of axes of its variables.
 
     Parameters
     ----------
     statement
-        What was stated.
+        The rule as stated.
     cases
-        Both sides for variables of each of these numbers of axes.
+        Both sides for each choice of numbers of axes.
     """
 
     statement: Statement
@@ -211,7 +211,7 @@ class ArrayRule:
         Raises
         ------
         ParseError
-            Where none does.
+            If none fits.
         """
         made = cls(statement)
         for ranks in itertools.product(RANKS, repeat=len(statement.names)):
@@ -246,7 +246,7 @@ class ArrayRule:
         return anywhere(own)
 
     def apply(self, node: Node) -> Found | None:
-        """What the rule puts in the place of ``node``."""
+        """The rule's replacement for ``node``; None if it does not match."""
         for case in self.cases:
             for position, form in enumerate(case.forms):
                 for bound in _bindings(form, node, {}):
@@ -286,7 +286,7 @@ def _may_stand_for(replacement: Node, pattern: Node) -> bool:
 
 
 def _stretches(new: Type, old: Type) -> bool:
-    """Whether the sizes of one type are those of the other, or 1, and not only happen to be the same."""
+    """Whether the sizes of one type broadcast to those of the other for all values of symbols."""
     pairs = zip(reversed(new.shape), reversed(old.shape), strict=False)
     return len(new.shape) <= len(old.shape) and all(n in {m, 1} for n, m in pairs)
 
@@ -297,9 +297,9 @@ def example(extents: Sequence[Size]) -> Type:
 
 
 def examples(names: Sequence[str], ranks: Sequence[int]) -> Iterator[Types]:
-    """Types of variables with these numbers of axes: all axes of one open size, and each of its own.
+    """Types of variables with these numbers of axes: once with one open size for all axes, once with different ones.
 
-    Where sizes differ as symbols, operands are stretched to each other; where they are one symbol, ops may be left out.
+    With different symbols, operands are broadcast to each other; with one symbol, ops may be left out.
     """
     size = symbol("n", EXAMPLE)
     yield {n: example((size,) * rank) for n, rank in zip(names, ranks, strict=True)}

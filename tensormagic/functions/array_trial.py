@@ -59,7 +59,7 @@ class StatedArrays:
 
 @dataclass
 class _Errors:
-    """What was seen so far: how far the sides are apart, and the errors in single precision."""
+    """Results so far: the difference of the sides, and their errors in single precision."""
 
     count: int = 0
     apart: float = 0.0
@@ -179,7 +179,7 @@ def _told(arrays: Mapping[str, Array], pattern: Array, replacement: Array) -> st
 
 
 def _values(built: Built, arrays: Mapping[str, Array]) -> tuple[Any, Any] | None:
-    """Both sides by NumPy; None where it refuses."""
+    """Both sides by NumPy; None if it raises."""
     known: dict[Node, Any] = {leaf: arrays[n] if leaf.type.shape else arrays[n][()] for n, leaf in built.leaves.items()}
     replacement = fit(built.replacement, built.pattern)
     if replacement is None:

@@ -81,7 +81,7 @@ def _everywhere(condition: Any) -> Node:
 
 
 def _named(node: Node) -> str:
-    """What the user calls a value, where it is an input, or what it was computed by."""
+    """The user's name of an input, or the name of the op of a computed value."""
     source = node.params.get("source")
     return getattr(source, "name", "") or f"the {node.op.name if node.args else 'value'}"
 
@@ -97,7 +97,7 @@ def _shown(value: Any) -> str:
 
 
 def _facts(node: Node, condition: Any) -> Iterator[str]:
-    """What a condition says of ``node``, as text."""
+    """The facts that a condition states about ``node``, as text."""
     if not isinstance(condition, Tensor):
         raise TypeError(f"tm.assume was given {condition!r}, which is not a condition on the value. {_WAY_OUT}")
     pool = [node_of(condition)]

@@ -14,7 +14,7 @@ from tensormagic.capture.staging.attributes import is_users_class
 
 
 class Attributed:
-    """What hands attributes that it has not itself to the function that it was made of, where that is one of Python's."""
+    """Delegates unknown attributes to the Python function that the object was made of."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         users = users_of(self, name)
@@ -31,7 +31,7 @@ class Attributed:
             delattr(users, name)
 
     def __getattr__(self, name: str) -> Any:
-        """What is looked up nowhere else; the error for a name that there is not is that of the function."""
+        """The function's attribute; an AttributeError is the function's."""
         users = users_of(self, name)
         if users is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
@@ -39,9 +39,9 @@ class Attributed:
 
 
 def users_of(made: Any, name: str) -> Any:
-    """The user's function, or object that is called, where an attribute of that name is one that users set; None for others.
+    """The user's function or callable object, if ``name`` is an attribute that users may set; else None.
 
-    These are fields of ours, special names, and what was made of an object that is not the user's.
+    Not for our own fields, special names, or objects that were not made of the user's.
     """
     if name in _own(type(made)) or (name.startswith("__") and name.endswith("__")):
         return None
@@ -54,6 +54,6 @@ def users_of(made: Any, name: str) -> Any:
 
 @functools.cache
 def _own(kind: type) -> frozenset[str]:
-    """The names of what a class of ours gives its objects."""
+    """The names that one of our classes gives its instances."""
     fields = {name for base in kind.__mro__ for name in vars(base).get("__annotations__", {})}
     return frozenset(fields.union(*(vars(base) for base in kind.__mro__)))

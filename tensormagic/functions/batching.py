@@ -115,7 +115,7 @@ class _Example:
     axis: int
 
     def store(self, end: Node | None, size: Size, function: Function) -> None:
-        """What the function has stored into its argument, stored into the stack."""
+        """Store into the batch what the function has stored into one example."""
         if not isinstance(self.argument, Tensor):
             refuse_stores([self.tensor], function.name)
         stack = lead(self.tensor.place.buffer.node, False, size) if end is None else end
@@ -129,7 +129,7 @@ def _once(
     outside: dict[Buffer, int],
     about: tuple[_Stacks, Copies],
 ) -> Any:
-    """What the function gives for one example that stands for all."""
+    """The function's result for one example that stands for all."""
 
     def refused() -> CaptureError:
         stacks, copies = about
@@ -150,7 +150,7 @@ def _once(
 
 
 def _are_equal(nodes: Sequence[Node], others: Sequence[Node]) -> bool:
-    """Whether values are the same as others, once what is overwritten at once is left out."""
+    """Whether values equal others, after removing stores that are overwritten at once."""
     found = rewrite_nodes([*nodes, *others], "exact")[0]
     return found[: len(nodes)] == found[len(nodes) :]
 
@@ -161,7 +161,7 @@ def _stored_since(outside: dict[Buffer, int]) -> list[Buffer]:
 
 
 def _versions(args: Any, options: Any) -> dict[Buffer, int]:
-    """The arrays that a function may store into beside examples: those that are not stacked, and names from outside."""
+    """The unbatched arrays a function may store into: arguments, and names from outside, with their versions."""
     capture = context.current()
     read = list(capture.names.lifted.values()) if capture is not None else []
     lazy = [v for v in [*flatten((args, options))[0], *read] if isinstance(v, Tensor)]
@@ -169,7 +169,7 @@ def _versions(args: Any, options: Any) -> dict[Buffer, int]:
 
 
 def _refuse_shared(buffers: Sequence[Buffer], found: Sequence[Node | None], function: Function) -> None:
-    """Raise where what is stored into an array that all examples share differs between them."""
+    """Raise if what is stored into an array shared by all examples differs between them."""
     for buffer, end in zip(buffers, found, strict=True):
         if end is not None:
             raise CaptureError(
@@ -189,7 +189,7 @@ class _Stacks:
         self.given: list[_Example] = []
 
     def examples(self, argument: Any, axes: Axes, position: int) -> Any:
-        """An argument as the function sees it: one example, where it is stacked."""
+        """An argument as the function sees it: one example, if it is batched."""
         leaves, build = flatten(argument)
         parameters = self.function.parameters
         name = parameters[position] if position < len(parameters) else f"argument {position + 1}"
@@ -274,7 +274,7 @@ def _fill(axes: Axes, places: Any, found: list[int | None], what: str) -> None:
 
 
 def _pairs(axes: Axes, places: Any) -> list[tuple[Axes, Any]] | None:
-    """Each entry of a container of axes with what it is for; None where the two differ in form."""
+    """Each entry of a container of axes with its counterpart; None if the containers differ in form."""
     if isinstance(axes, dict):
         fits = isinstance(places, dict) and axes.keys() == places.keys()
         return [(axes[k], places[k]) for k in axes] if fits else None

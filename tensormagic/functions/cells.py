@@ -38,7 +38,7 @@ def cast(value: Any, dtype: str) -> Any:
 
 
 def argument(value: Any, name: str) -> Any:
-    """What a cell sees for an argument: lazy arrays for arrays, floats, Series and DataFrames."""
+    """An argument as a cell sees it: lazy for arrays, floats, Series and DataFrames."""
     table = labelled(value, name)
     return table if table is not None else wrap(node_of(value)) if is_input(value) else value
 
@@ -74,10 +74,10 @@ def of_cell(
     dtype: str = "",
     placed: tuple[str, str] = ("", ""),
 ) -> Function:
-    """A cell as a function of its inputs; one that is not given is read from the notebook at the call.
+    """A cell as a function of its inputs; an input that is not given is read from the notebook at the call.
 
-    ``dtype`` is what floating inputs are cast to, ``math`` the level of rewriting, ``placed`` the device and what is said of
-    copies; empty: their own, and the session's.
+    ``dtype`` is what floating inputs are cast to, ``math`` the level of rewriting, ``placed`` the device and how copies
+    are reported; empty for the inputs' own dtype, and the session's settings.
     """
     inputs = tuple(inputs)
     free = tuple(n for n in code.parsed.reads if n not in inputs and n in notebook)

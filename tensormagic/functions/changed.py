@@ -18,7 +18,7 @@ _WHOLE: set[Path] = {(), (0,), (1,)}  # the arguments themselves, which are made
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """One run: what the caller has given, the containers that were put together, by the identity of those of the trace, and conditions."""
+    """One run: the caller's arguments, the containers built so far (by the identity of those of the trace), and conditions."""
 
     call: Any
     made: dict[int, Any]
@@ -26,10 +26,10 @@ class Run:
 
 
 class Halfway(Exception):  # noqa: N818 (who calls the body goes on with the user's own)
-    """The body has raised something, after it has changed what it was given, or has printed, or checked data: ``changed`` says which.
+    """The body has raised an error after changing its arguments, printing, or checking data; ``changed`` says which.
 
-    ``tell`` prints what was to be printed until then, and raises what a check raises, for the values of the call. ``met`` is an error
-    that may be ours.
+    ``tell`` prints what was to be printed until then, and raises what a check raises, for the values of the call.
+    ``met`` is an error that may be ours.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Containers:
     given
         The arguments, as the body has them.
     there
-        What was there before the call, by identity; None where that is not known.
+        The objects that existed before the call, by identity; None if they are not known.
     label
         The function, for messages.
     """
@@ -78,7 +78,7 @@ class Containers:
         return any(not _alike(_contents(v), before) for v, _, before in self._found.values())
 
     def changed(self) -> list[tuple[Path, Any]]:
-        """Where the body has changed a container, and what that holds now."""
+        """The containers that the body has changed: their paths and their new contents."""
         found = [(p, v) for v, p, before in self._found.values() if not _alike(_contents(v), before)]
         if found and self.there is None:
             raise refused(self._label)
@@ -97,9 +97,9 @@ class Containers:
         return {} if call is None else same_places(call, [path for _, path in self._places()])
 
     def released(self, given: Any) -> dict[int, tuple[Any, Path]]:
-        """Them, with the places of the caller's: they hold what was ``given`` instead of what stood for it, or was computed of that.
+        """The containers, with the caller's paths, holding the original arguments again in place of the trace's stand-ins.
 
-        What still has one would seem to have kept lazy values, else.
+        Otherwise anything that still holds one would seem to have kept lazy values.
         """
         at = {path: copy for copy, path, _ in self._found.values()}
 
@@ -114,7 +114,7 @@ class Containers:
         return {key: (copy, path) for key, (copy, path, _) in self._found.items()}
 
     def special(self, tree: Any, usual: Callable[[], Build]) -> Build:
-        """How a container of the result is put together: what was there is itself, and what occurs twice is one."""
+        """How a container of the result is built: an existing one is itself, and one that occurs twice is built once."""
         key = id(tree)
         path = self._found[key][1] if key in self._found else self._fixed.get(key, ())
         if path not in _WHOLE:
@@ -142,7 +142,7 @@ class Containers:
         return made
 
     def _ways(self, tree: Any) -> list[tuple[Node, Callable[[Any], Any]]]:
-        """What one of the result is on conditions, of the containers that were given or there, by the arguments of a call."""
+        """For a container of the result that depends on conditions: which given or existing container it is for a call."""
         capture = context.current()
         for one in reversed(() if capture is None else capture.heap.chosen):
             if any(tree is made for made in one.made):
@@ -153,7 +153,7 @@ class Containers:
         return []
 
     def _older(self, container: Any) -> Callable[[Any], Any] | None:
-        """What gives, by the arguments of a call, the container that one of the trace stands for; None for a new one."""
+        """A function that gives a call's counterpart of a container of the trace; None for a new container."""
         key = id(container)
         if key in self._found:
             path = self._found[key][1]
@@ -162,7 +162,7 @@ class Containers:
 
 
 class _Constant:
-    """Gives an object that was there before; what that holds is no part of the result."""
+    """Gives an existing object, whose contents are not part of the result."""
 
     __slots__ = ("value",)
 
@@ -174,12 +174,12 @@ class _Constant:
 
 
 class Copies:
-    """Containers that a body has in the place of others, which it would change in Python.
+    """Containers passed to a body in place of others, which it would change in Python.
 
     Parameters
     ----------
     given, copy
-        What holds the ones, and what holds the others at the same places.
+        The structures that hold the originals and the copies at the same places.
     """
 
     def __init__(self, given: Any, copy: Any) -> None:
@@ -198,12 +198,12 @@ class Copies:
         return [(given, copy) for given, copy, before in self._found.values() if not _alike(_contents(copy), before)]
 
     def refuse(self, label: str) -> None:
-        """Refuse that one has changed, where its caller would not see that."""
+        """Raise if a copy has changed, since its caller would not see that."""
         if self._changed():
             raise refused(label)
 
     def put_back(self, was: Mapping[int, Any]) -> None:
-        """Change what was given as the copies were; ``was`` says for what values stand, by their identity."""
+        """Change the originals as the copies were changed; ``was`` maps values, by identity, to the originals' values."""
         for given, copy in self._changed():
             now = [(key, self._given(part, was)) for key, part in parts_of(copy)]
             fill(given, [part for _, part in now] if isinstance(given, list) else dict(now))
@@ -226,7 +226,7 @@ class Copies:
 
 
 def parts_of(container: Any) -> list[tuple[Any, Any]]:
-    """What a container holds, each with its key."""
+    """The items of a container with their keys."""
     if isinstance(container, dict):
         return [*container.items()]
     if isinstance(container, tuple | list):

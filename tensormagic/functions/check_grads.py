@@ -86,7 +86,7 @@ def _mode(name: str) -> str:
 
 
 def _plain(fun: Any) -> Callable[..., Any] | None:
-    """The function as Python and NumPy run it, where there is one."""
+    """The function as Python and NumPy run it, or None if there is none."""
     return None if isinstance(fun, Function) or not callable(fun) else fun
 
 
@@ -153,7 +153,7 @@ class _Level:
         return found
 
     def reordered(self) -> bool:
-        """Whether NumPy has elements in other places in long floats, as those that it partitions."""
+        """Whether NumPy orders elements differently in long floats, as partitioning may."""
         if self.plain is None:
             return False
         short, long = (self.by_plain(v) for v in (self.points, longer(self.points)))

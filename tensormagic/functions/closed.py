@@ -32,7 +32,7 @@ Make = Callable[[Iterator[Any]], Any]
 
 
 class Closed:
-    """A body run over stand-ins for some arguments, so that derivatives are with respect to these alone."""
+    """A body run with stand-ins for some arguments, so that derivatives are with respect to these alone."""
 
     def __init__(
         self, function: Function, args: tuple[Any, ...], options: dict[str, Any], positions: Sequence[int]
@@ -117,7 +117,7 @@ class Closed:
         return lazy
 
     def _leave(self, mark: Tensor, own: Sequence[Tensor]) -> None:
-        """Have what the body has left in objects, and stored into arrays there, be of the actual arguments."""
+        """Replace the stand-ins by the actual arguments in values that the body has left in objects, or stored into arrays."""
         kept = {id(t) for t in own}
         left = [v for v in left_behind(mark, known=True) if id(v) not in kept]
         results, build = flatten(self.result)  # which stay what they are
@@ -144,7 +144,7 @@ class Closed:
         return stand_in
 
     def _store(self, tensor: Tensor, value: Any, function: Function) -> None:
-        """What the function has stored into its argument, stored into the array that it was called with."""
+        """Store into the caller's array what the function has stored into its argument."""
         if not isinstance(value, Tensor):
             refuse_stores([tensor], function.name)
         value.place.write(self.open([tensor.place.buffer.node])[0])
@@ -182,7 +182,7 @@ class Closed:
         return replace(nodes, self.actual)
 
     def results(self, nodes: Sequence[Node], computed: Sequence[Node] = ()) -> list[Node]:
-        """The same of results, where numbers stay of the classes that they are of; the first as they are ``computed`` instead."""
+        """The same for results, whose numbers keep their classes; ``computed`` replaces the first ones."""
         found = self.open([*computed, *nodes[len(computed) :]])
         return [self._of_its_class(n, noted(own)) for n, own in zip(found, nodes, strict=True)]
 
@@ -243,7 +243,7 @@ def _no_float(argument: Any, name: str, label: str) -> DifferentiationError:
 
 
 def _lazy(args: tuple[Any, ...], options: dict[str, Any]) -> list[Tensor]:
-    """The lazy arrays that a body may store into beside stand-ins: arguments, and names that are read from outside."""
+    """The lazy arrays that a body may store into beside stand-ins: arguments, and names read from outside."""
     return [*(v for v in flatten((args, options))[0] if isinstance(v, Tensor)), *lazily_read()]
 
 

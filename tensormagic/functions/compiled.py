@@ -103,7 +103,7 @@ class Compiled(Made):
 
     @cached_property
     def fixed(self) -> list[Any]:
-        """What was given in place of types, one by one; where it was a type, a mark."""
+        """The arguments that were not types, one by one; a mark for each type."""
         return [ARRAY if stands_for_array(v) else v for v in flatten(self.arguments)[0]]
 
     @cached_property
@@ -117,7 +117,7 @@ class Compiled(Made):
 
     @cached_property
     def _straight(self) -> bool:
-        """Whether what the graph gives is the result."""
+        """Whether the graph's result is the function's result without further assembly."""
         return self._single and not self.traced.outward
 
     @cached_property
@@ -171,7 +171,7 @@ class Compiled(Made):
         return made._memory(sizes, values)  # noqa: SLF001 (of the same class)
 
     def _known(self, args: tuple[Any, ...]) -> tuple[Compiled, Sequence[Any], Sizes]:
-        """What runs for arguments, their values, and the sizes."""
+        """The function to run for arguments, the arguments' values, and the sizes."""
         try:
             values, sizes = self.bound_to(args)
         except GuardError:
@@ -183,18 +183,18 @@ class Compiled(Made):
         return self, values, Sizes(named.called, numbers_of(self.executable.graph, sizes, values))
 
     def _where_small(self, args: tuple[Any, ...]) -> Compiled | None:
-        """The same for the sizes of arguments that are 0 or 1; None where none is, or where there is nothing to capture."""
+        """The variant for arguments with sizes 0 or 1; None if there is none, or nothing to capture."""
         given = self._small_sizes(args)
         return self.with_sizes(given) if given else None
 
     def with_sizes(self, given: str) -> Compiled | None:
-        """The same where sizes are 0 or 1, ``"n0=1"``: captured when it is first asked for; None where there is nothing to capture."""
+        """The variant with sizes of 0 or 1, such as ``"n0=1"``: captured on first use; None if there is nothing to capture."""
         if given not in self._small:
             self._small[given] = self.again(self, dict(part.split("=") for part in given.split(",")))
         return self._small[given]
 
     def _small_sizes(self, args: tuple[Any, ...]) -> str:
-        """The sizes of arguments that are 0 or 1 where others were captured; empty where there are none, or one symbol is two."""
+        """The sizes of arguments that are 0 or 1, if others were captured; empty if there are none, or they contradict."""
         if structure(args) != self._structure:
             return ""
         found: dict[str, int] = {}
@@ -220,7 +220,7 @@ class Compiled(Made):
         return code_of(self.executable)
 
     def by_position(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-        """Arguments of which some are given by name, by position: as the function takes them, or by the names in a file."""
+        """Arguments given partly by name, by position: as the function takes them, or by the names in a file."""
         if self.named is not None:
             return self.named(args, named)
         names = [str(name) for name in self.graph.names[: len(self.arguments)]]
@@ -287,14 +287,14 @@ class Compiled(Made):
         return results[0] if self._straight else self.built(results)
 
     def _place(self, error: MemoryShortError) -> None:
-        """Have an error name lines of this function alone: others may be the same program."""
+        """Let an error name only lines of this function, as other functions may share the program."""
         node = getattr(error, "tensor_node", None)
         if node is not None:
             error.tensor_sites = self.traced.lens.of(node)  # type: ignore[attr-defined]
             error.place(error.tensor_sites)  # type: ignore[attr-defined]
 
     def refuse_changes(self) -> None:
-        """Raise where what the function reads beside its arguments is not what it was."""
+        """Raise if anything the function reads beside its arguments has changed."""
         if not self._record.holds():
             raise GuardError(
                 f"{self._record.changed()}, which {self.traced.name} reads, has changed since it was compiled",
@@ -383,7 +383,7 @@ class Compiled(Made):
         return self.traced.raising or errstate.raises()
 
     def computed(self, sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:
-        """What the graph gives: by the tier that is ready; by NumPy, where floating-point errors are to raise."""
+        """The results of the graph, by the tier that is ready; by NumPy if floating-point errors are to be raised."""
         if not self._asks():
             return self.executable.run(sizes, *values)
         with floating.inside(self.traced.lens) if self.traced.raising else nullcontext():
@@ -418,11 +418,11 @@ class Compiled(Made):
 
     @cached_property
     def _unasked(self) -> list[None]:
-        """In the place of arrays for what the graph computes behind the user's results."""
+        """None for each of the graph's results after the user's."""
         return [None] * (len(self.executable.graph.results) - len(self.graph.results))
 
     def built(self, results: Sequence[Any], arrays: Sequence[Any] = ()) -> Any:
-        """What the function returns, of the graph's results, some of which are ``arrays`` of the caller's."""
+        """The function's return value from the graph's results, some of which are the caller's ``arrays``."""
         if self.traced.outward:
             results = self.traced.outward.given(results, arrays)
         return results[0] if self._single else self.traced.build(iter(results))
@@ -437,7 +437,7 @@ ARRAY: Any = object()
 
 
 def _picked(args: tuple[Any, ...], fixed: list[Any]) -> list[Any]:
-    """The arrays among the arguments; the others have to be what they were."""
+    """The arrays among the arguments; the others must be as they were at capture."""
     leaves = flatten(args)[0]
     if len(leaves) != len(fixed):
         raise TypeError(f"{len(leaves)} values were given, but the function was compiled for {len(fixed)}")

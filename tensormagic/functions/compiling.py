@@ -122,7 +122,7 @@ def _made(fun: Any, types: tuple[Any, ...], device: str, math: str | None) -> Co
 
 
 def _refuse_moving(found: Traced) -> None:
-    """Refuse what a compiled function would not notice or not change."""
+    """Refuse what a compiled function would not notice, or not change."""
     if found.drawn:
         raise CaptureError(
             f"{found.name} draws from {found.drawn[0]}, whose state a compiled function does not advance",

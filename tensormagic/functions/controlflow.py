@@ -68,7 +68,7 @@ def _traced(fun: Any, types: Sequence[Type], build: Callable[[Any], Any]) -> Tra
 
 
 def _run(label: str, functions: tuple[Any, ...], body: Callable[..., Any], *args: Any) -> Any:
-    """``body``, which calls ``functions`` and gives lazy arrays; arrays, where it is called on arrays outside captured code."""
+    """Call ``body``, which calls ``functions`` and returns lazy arrays; returns arrays if called on arrays outside captured code."""
     return Function(body, label, roots=functions)(*args)
 
 
@@ -140,7 +140,7 @@ def cond(pred: Any, then: Callable[..., Any], otherwise: Callable[..., Any], *op
 
 @dataclass(frozen=True)
 class Iteration:
-    """One iteration of a loop, traced for carries whose types it does not change."""
+    """One iteration of a loop, traced for carries whose types it preserves."""
 
     stand_ins: list[Node]
     results: list[Node]
@@ -150,7 +150,7 @@ class Iteration:
 def _steady(
     label: str, starts: Sequence[Node], iteration: Callable[[list[Node]], tuple[list[Node], list[Node]]]
 ) -> tuple[list[Node], Iteration]:
-    """The starts in types that an iteration keeps, and the iteration; a Python number takes the type that the iteration gives it."""
+    """The initial carries in types that an iteration preserves, and the iteration; Python numbers take the iteration's type."""
     types = [n.type for n in starts]
     while True:
         stand_ins = [input_node(Source(f"carry{k}"), t) for k, t in enumerate(types)]

@@ -39,7 +39,7 @@ from tensormagic.transform.grad import depends
 
 @dataclass(frozen=True)
 class _Traced:
-    """A function run over stand-ins for what it was called with."""
+    """A function run with stand-ins for its arguments."""
 
     nodes: list[Node]
     stand_ins: list[Node]
@@ -135,7 +135,7 @@ def _noting() -> Generator[set[Node]]:
 
 
 def _compute_again(buffers: Sequence[Buffer], operands: Sequence[Node], own: set[Node]) -> None:
-    """Have what buffers hold be computed again where a derivative reads what is between that and the operands."""
+    """Mark what buffers hold to be recomputed from the operands when a derivative needs values in between."""
     given = [n for n in dict.fromkeys(operands) if n.op is not CONSTANT]
     stand_ins = {n: input_node(Source(f"operand{k}"), n.type) for k, n in enumerate(given)}
     values = [b.node for b in buffers]
@@ -234,7 +234,7 @@ def _cotangents(found: Any, stand_ins: Sequence[Node], function: Function) -> li
 
 
 def _check_linear(back: Sequence[Node], cotangents: Sequence[Node], function: Function) -> None:
-    """Refuse cotangents that are not linear in those of the results: there would be no forward mode for them."""
+    """Refuse cotangents that are not linear in those of the results: they would have no forward mode."""
     found = normal_form(back, cotangents)
     seeds = {c: input_node(Source("seed"), c.type) for c in cotangents}
     moved = set(cotangents)
@@ -257,7 +257,7 @@ def _is_zero(node: Node) -> bool:
 
 
 def _is_moved_off(result: Node, moved: set[Node]) -> bool:
-    """Whether a number is added to what depends on the cotangent."""
+    """Whether a number is added to something that depends on the cotangent."""
     sums: dict[Operation, int] = {add: 0, subtract: 0, where: 1, CONCATENATE: 0}
     return any(
         n in moved and n.op in sums and not all(a in moved or _is_zero(a) for a in n.args[sums[n.op] :])

@@ -58,7 +58,7 @@ def argument_positions(function: Function, argnums: ArgNums, count: int) -> list
 
 
 def asked(function: Function, argnums: ArgNums) -> ArgNums:
-    """What is asked for, as it is now: what no call of ``function`` could mean is refused before there is one."""
+    """A copy of ``argnums``; raises at once if no call of ``function`` could have such arguments."""
     for item in _each(argnums):
         _named(function, item) if isinstance(item, str) else _number(function, item)
     return deepcopy(argnums)
@@ -134,7 +134,7 @@ _derived: weakref.WeakSet[Function] = weakref.WeakSet()  # that a derivative is 
 
 
 def kept(make: Callable[..., Function], fun: Any, *key: Any) -> Function:
-    """``make(fun, *key)``, once for each function itself and key; what is made while code is traced is not kept."""
+    """``make(fun, *key)``, cached per function and key; not cached while code is traced."""
     if context.current() is not None:
         return make(fun, *key)
     try:
@@ -173,7 +173,7 @@ def _scalar(value: Any, function: Function) -> Node:
 
 
 def _pair(result: Any, function: Function) -> tuple[Any, Any]:
-    """What a function gives that has something beside its value."""
+    """The result of a function with ``has_aux``, checked to be a pair."""
     if isinstance(result, tuple | list) and len(result) == 2:
         return result[0], result[1]
     found = f"{len(result)} values" if isinstance(result, tuple | list) else "one value"
@@ -367,7 +367,7 @@ def _called(function: Function, args: tuple[Any, ...], k: int) -> tuple[str, Any
 
 
 def pushed(closed: Closed, directions: Any) -> tuple[Any, Any]:
-    """The results of what was run, and how they change along directions of its arguments."""
+    """The results of a run, and their tangents along directions of its arguments."""
     leaves, build = flatten(closed.result)
     known_results = results = [node_of(v) for v in leaves]
     moves = closed.tangents(directions)

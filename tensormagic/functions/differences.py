@@ -31,15 +31,15 @@ def longest(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def longer(values: Sequence[Any]) -> Values:
-    """Arrays and numbers in the longest precision; Python and NumPy numbers become arrays without axes."""
+    """Arrays and numbers in the longest precision; numbers become rank-0 arrays."""
     return [np.asarray(v).astype(longest(np.asarray(v).dtype)) for v in values]
 
 
 def slope(function: Numeric, points: Values, moves: Values) -> Slope:
     """The derivative of ``function`` at ``points`` along ``moves``.
 
-    Central differences are extrapolated from several first steps, and the one whose last two rows agree best is taken. Where
-    a complex step agrees with that, it is taken instead: it has no error of cancellation.
+    Central differences are extrapolated from several initial steps, and the table whose last two rows agree best is
+    taken. If a complex step agrees with it, that is taken instead: it has no cancellation error.
     """
     tables = [_extrapolated(function, points, moves, step) for step in _STEPS]
     best: Values = []

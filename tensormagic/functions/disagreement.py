@@ -25,7 +25,7 @@ _TOLERANCE = 1e-5
 
 @dataclass(frozen=True)
 class Disagreement:
-    """A node whose derivative is not that of its values."""
+    """A node whose derivative does not match its values."""
 
     node: Node
     mode: str
@@ -37,7 +37,7 @@ class Disagreement:
 
 
 def disagreement(graph: Graph, values: Sequence[Any], moves: dict[Node, Any]) -> Disagreement | None:
-    """The first node whose derivative disagrees with differences of its own values; None where each one agrees.
+    """The first node whose derivative disagrees with differences of its own values; None if all agree.
 
     Parameters
     ----------
@@ -162,12 +162,12 @@ def paired(left: Any, right: Any) -> float:
 
 
 def near(found: Any, expected: Any, error: float, tolerance: float = _TOLERANCE) -> bool:
-    """Whether numbers agree to a tolerance relative to the largest, beside an error that is known."""
+    """Whether numbers agree, up to a tolerance relative to the largest plus a known error."""
     size = max(float(np.max(np.abs(expected), initial=0.0)), 1e-3)
     apart = float(np.max(np.abs(np.asarray(found) - np.asarray(expected)), initial=0.0))
     return apart <= tolerance * size + 10 * error
 
 
 def _has_tapes(node: Node) -> bool:
-    """Whether a node reads or makes tapes: what iterations have recorded, which no small step moves as a whole."""
+    """Whether a node reads or makes tapes, to which small steps cannot be applied as a whole."""
     return any(t.form == "tape" for n in (node, *node.args) for t in n.types)

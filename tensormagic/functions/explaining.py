@@ -44,18 +44,18 @@ SECONDS = 3.0
 
 @dataclass(frozen=True)
 class Bought:
-    """What a step, or all of them, changed.
+    """What one step, or all, changed.
 
     Parameters
     ----------
     errors
-        The errors before and after, or why they are not known; empty where no digit changes.
+        The errors before and after, or why they are not known; empty if no digit changes.
     flops, moved
-        By how many flops there are more, and how many more bytes kernels read and write; None where that is not known.
+        The change in flops and in bytes that kernels read and write; None if not known.
     iterations
-        How many iterations of loops there are more, which Python goes through for a first result; None where that is not known.
+        The change in loop iterations that Python runs for a first result; None if not known.
     reason
-        What the operation that a rule has brought in is there for.
+        The purpose of the operation that a rule has introduced.
     """
 
     errors: Errors | str = ""
@@ -79,7 +79,7 @@ class Bought:
 
 @dataclass(frozen=True)
 class Step:
-    """Rules that fired one after the other, and what they bought: one that may change digits, or several that do not."""
+    """Rules that fired in sequence, and their effect: one rule that may change digits, or several that do not."""
 
     fired: tuple[Firing, ...]
     graph: Graph
@@ -87,7 +87,7 @@ class Step:
 
 
 class Explained:
-    """A rewriting, with what it bought for the values that the parameters have.
+    """A rewriting, with its effects for the parameters' values.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class Explained:
     values
         Gives the values of the parameters.
     seconds
-        For how long errors are measured at most.
+        The time limit for measuring errors.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Explained:
             self._why = str(error).partition("\n")[0]
 
     def text(self, node: Node, name: Callable[[Node], str], room: int = 80) -> str:
-        """What a node computes, as NumPy code has it: products of matrices with ``@``, sizes as numbers."""
+        """A node as NumPy code: matrix products with ``@``, sizes as numbers."""
         return expression(node, lambda leaf: self._number(leaf) or name(leaf), room, self._spelt)
 
     def _spelt(self, node: Node, texts: Sequence[str]) -> str:
@@ -125,14 +125,14 @@ class Explained:
         return self._number(node.args[0]) if node.op is ASTYPE else ""
 
     def _number(self, leaf: Node) -> str:
-        """The number that a size is; nothing for another node, and where it is not known."""
+        """The number of a size node; empty for another node, or if it is not known."""
         try:
             return str(evaluate(leaf["size"], self._sizes.__getitem__)) if leaf.op is SIZE else ""
         except LookupError:
             return ""
 
     def steps(self) -> Iterator[Step]:
-        """The steps, those that change no digits together; with what each bought where there are not too many."""
+        """The steps, with those that change no digits grouped; with their effects unless there are too many."""
         groups = list(_grouped(self.rewritten.notable))
         stages = self._stages(groups) if len(groups) <= MOST_STEPS else repeat(self.graph)
         before = self.graph
@@ -161,7 +161,7 @@ class Explained:
         )
 
     def bought(self, fired: Sequence[Firing], before: Graph, after: Graph) -> Bought:
-        """What rules bought that led from one graph to the other: the errors where it is one that may change digits."""
+        """The effects of rules that led from one graph to the other; errors only for a rule that may change digits."""
         self._nodes |= set(after.nodes)
         (firing, *more) = fired or (None,)
         errors: Errors | str = ""
@@ -180,12 +180,12 @@ class Explained:
             return str(why)
 
     def _more(self, before: Graph, after: Graph) -> tuple[int, int] | tuple[None, None]:
-        """By how many flops and bytes the second is more; None where that is not known."""
+        """The increase in flops and bytes from the first graph to the second; None if not known."""
         first, last = self._work(before), self._work(after)
         return (None, None) if first is None or last is None else (last[0] - first[0], last[1] - first[1])
 
     def _turns(self, before: Graph, after: Graph) -> int | None:
-        """How many iterations of loops the second has more; None where that is not known."""
+        """The increase in loop iterations from the first graph to the second; None if not known."""
         try:
             first, last = (iterations_of(g.results, self._sizes) for g in (before, after))
         except LookupError:
@@ -207,12 +207,12 @@ class Explained:
 
 
 def iterations_of(results: Sequence[Node], sizes: Mapping[Any, int]) -> int:
-    """How many iterations all loops have, those in loops at each iteration.
+    """The total number of loop iterations; inner loops count at each outer iteration.
 
     Raises
     ------
     LookupError
-        Where a number of iterations follows from data.
+        If a number of iterations is data-dependent.
     """
     total = 0
     for node in topological(results):
@@ -228,7 +228,7 @@ def iterations_of(results: Sequence[Node], sizes: Mapping[Any, int]) -> int:
 
 
 def _grouped(fired: Sequence[Firing]) -> Iterator[tuple[Firing, ...]]:
-    """Each firing that may change digits, and those between two such together; those that tidy up after loops, with these."""
+    """Groups of firings: each that may change digits alone, others in between together; clean-up after loops joins these."""
     group: list[Firing] = []
     for firing in fired:
         if group and (firing.rule.level != "exact" or firing.rule in OF_LOOPS):
@@ -259,7 +259,7 @@ def _bytes(count: int) -> str:
 def explained(
     graph: Graph, level: str | None, lens: Lens, values: Callable[[], Sequence[Any]], *, measure: bool
 ) -> str:
-    """What was rewritten, by which rule and where, what each step bought, what was withheld, and how many kernels are left."""
+    """A report of the rewriting: each rule with its place and effect, what was withheld, and the number of kernels left."""
     executable = session.executable(graph, level)
     rewritten = executable.rewritten
     kernels = len(executable.plan.kernels)
@@ -287,7 +287,7 @@ def _seen(firing: Firing, lens: Lens) -> Firing:
 
 
 def tidying(steps: int) -> list[str]:
-    """A line about so many steps that are not told one by one; none where there are none."""
+    """A line about steps that are not listed one by one; empty if there are none."""
     what = "step that only tidies up" if steps == 1 else "steps that only tidy up"
     return [f"and {steps} {what}"] if steps else []
 
@@ -315,7 +315,7 @@ def _by_steps(found: Explained, lens: Lens, name: Callable[[Node], str]) -> Iter
 
 
 def _keeps(firing: Firing) -> str:
-    """What a rule may change, in the words that views have for it."""
+    """What a rule may change, in the words of the display."""
     rule = firing.rule
     return AS_ACCURATE if rule.neutral and rule.level == "stable" else LEVEL_WORDS[rule.level]
 
@@ -326,7 +326,7 @@ def _once(texts: Iterator[str]) -> Iterator[str]:
 
 
 def name_in(graph: Graph) -> Callable[[Node], str]:
-    """What leaves of a graph are called: by the user's names where they are different ones."""
+    """A function that names leaves of a graph; user names only if they are unique."""
     times = Counter(graph.names)
     names = {p: n for p, n in zip(graph.parameters, graph.names, strict=False) if n and times[n] == 1}
 
@@ -337,5 +337,5 @@ def name_in(graph: Graph) -> Callable[[Node], str]:
 
 
 def _steps(graph: Graph) -> int:
-    """How many nodes of a graph compute: a picture folds some of these away, and counts fewer."""
+    """The number of nodes that compute; a picture folds some away, and counts fewer."""
     return sum(bool(n.args) for n in graph.nodes)

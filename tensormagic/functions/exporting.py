@@ -97,7 +97,7 @@ class _Export:
         self.texts.append(driver.function(own, sizes, names) + _given(values, checks, own, count_of(function)))
 
     def _sizes(self, graph: Graph) -> dict[Any, str]:
-        """For each symbol of a graph what it is in the sizes that the entry is given."""
+        """The symbols of a graph in terms of the ``sizes`` passed to the entry."""
         known = {s: f"sizes[{k}]" for k, s in enumerate(symbols_of(self.main))}
         found: dict[Any, str] = {}
         arguments = self.main.graph.parameters[: count_of(self.main)]
@@ -110,13 +110,13 @@ class _Export:
 
 
 def _exported(function: Compiled) -> Graph:
-    """What is computed for the results: of which class their numbers are is nothing that C has."""
+    """The graph of the results alone: classes of numbers do not exist in C."""
     graph = function.executable.graph
     return graph.with_results(graph.results[: len(function.graph.results)])
 
 
 def _given(values: Sequence[Any], checks: Sequence[str], own: str, count: int) -> str:
-    """The function that checks relations of sizes, and adds the arrays which are read beside the ``count`` arguments."""
+    """A C function that checks relations of sizes, and appends the constant arrays to the ``count`` arguments."""
     data = "".join(bytes_text(f"data_{own}_given{k}", v) for k, v in enumerate(values))
     items = [f"in[{k}]" for k in range(count)] + [f"(void *)data_{own}_given{k}" for k in range(len(values))]
     return (
@@ -127,7 +127,7 @@ def _given(values: Sequence[Any], checks: Sequence[str], own: str, count: int) -
 
 
 def _beside(function: Compiled, sizes: dict[Any, str]) -> list[tuple[Size, int]]:
-    """Enter the sizes of arrays that are read beside the arguments; what sizes of arguments have to be for these."""
+    """Record the sizes of constant arrays; returns what the sizes of arguments must be for these."""
     checks: list[tuple[Size, int]] = []
     for node, now in zip(function.graph.parameters[count_of(function) :], function.traced.outside, strict=True):
         for size, extent in zip(node.type.shape, np.shape(now()), strict=True):
@@ -140,14 +140,14 @@ def _beside(function: Compiled, sizes: dict[Any, str]) -> list[tuple[Size, int]]
 
 
 def _checked(left: Size, relation: str, right: Size, sizes: Mapping[Any, str]) -> str:
-    """The line that refuses sizes of which a relation does not hold."""
+    """A line that rejects sizes for which a relation does not hold."""
     test = f"{c_size(left, sizes)} {relation} {c_size(right, sizes)}"
     said = f"sizes do not fit: {left} {relation} {right} does not hold"
     return f"    if (!({test})) return said(SIZES, {quoted(said)});\n"
 
 
 def refuse(function: Compiled) -> None:
-    """Refuse what C has no type or no code for."""
+    """Raise for anything that C has no type or no code for."""
     function.refuse_changes()
     if function.executable.device != "cpu":
         raise NotInCError(
@@ -374,7 +374,7 @@ def _objects(export: _Export, place: Path) -> tuple[Path, ...]:
 
 
 def _linked(header: Path, source: Path, objects: tuple[Path, ...], place: Path) -> Exported:
-    """Build the library, where there is a compiler of C."""
+    """Build the library, if there is a C compiler."""
     mac = sys.platform == "darwin"
     library = place / f"lib{source.stem}.{'dylib' if mac else 'so'}"
     flags = ["-std=c11", "-O3", "-shared", "-fPIC", "-fvisibility=default"]

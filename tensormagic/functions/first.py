@@ -47,12 +47,12 @@ class OutOfTime(BaseException):
 
 
 def may(tier: str, device: str, level: str) -> bool:
-    """Whether the settings leave open what computes a result, at a level whose values are NumPy's up to rounding."""
+    """Whether the settings allow any way to compute, at a level whose values are NumPy's up to rounding."""
     return enabled and tier == "auto" and device == "cpu" and level in {"stable", "exact"}
 
 
 def kind_of(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """The kind of a call's arguments; None where there are others than arrays and numbers."""
+    """The kind of a call's arguments; None unless all are arrays and numbers."""
     found: list[Any] = []
     for value in args:
         if type(value) is np.ndarray and value.dtype in _KINDS and value.dtype.isnative:
@@ -65,9 +65,9 @@ def kind_of(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 
 def result_of(function: FunctionType, args: tuple[Any, ...], begins: Callable[[], Any] = lambda: None) -> Any:
-    """What Python makes of a call, with what it stores; :data:`NOT` where captured code is asked: then nothing has changed.
+    """The result of running a call in Python, stores included; :data:`NOT` (and no change) if captured code must be used.
 
-    ``begins`` is called right before the function is run.
+    ``begins`` is called directly before the function runs.
     """
     with young(stays=True):
         found = ordinary(function)
@@ -98,7 +98,7 @@ _Run = Callable[[tuple[Any, ...], list[tuple[Any, Any]]], Any]
 
 
 def _running(function: FunctionType, found: Ordinary | None, args: tuple[Any, ...]) -> _Run | None:
-    """What runs for a function, with what is kept of what it stores into."""
+    """How to run a function, with copies of the arrays it stores into; None if Python must not run it."""
     if found is None or (config.level("") != "exact" and runs_over_silently(found.reached)):
         return None
     memory = memory_of(found, args) if found.may_look and config.level("") != "exact" else None
@@ -117,7 +117,7 @@ def _running(function: FunctionType, found: Ordinary | None, args: tuple[Any, ..
 
 
 def _looked(found: Ordinary, args: tuple[Any, ...], memory: Memory | None) -> _Run:
-    """What runs for a function that is looked at, unless it is known that rules see nothing in it."""
+    """How to run a function while watching it, unless rules are known not to apply in it."""
     clock = itertools.chain.from_iterable(_times())
     rules = _Rules(found, args, memory)
     code, ranged = sum(len(f.__code__.co_code) for f in found.reached), may_run_over(found.reached)
@@ -167,7 +167,7 @@ def _as_it_is(run: _Run) -> _Run:
 
 
 def _within(run: _Run) -> _Run:
-    """A run in which no number of NumPy's is beyond the ends of its range: rules have other values there."""
+    """A run during which no NumPy number leaves the range in which rules keep values."""
 
     def within(args: tuple[Any, ...], kept: list[tuple[Any, Any]]) -> Any:
         beyond: list[str] = []
@@ -181,15 +181,15 @@ def _within(run: _Run) -> _Run:
 
 
 def _extent(args: tuple[Any, ...]) -> int:
-    """How many iterations a loop may have: the largest integer, or extent of an array."""
+    """An upper bound of the iterations of a loop: the largest integer, or extent of an array."""
     integers = [v for v in args if type(v) is int]
     return max([1, *integers, *(n for v in args if type(v) is np.ndarray for n in v.shape)])
 
 
 class _Rules:
-    """Whether rules see anything in the texts of functions of which they would give other digits than Python.
+    """Whether rules would change digits in the texts of functions.
 
-    ``known``: what has been asked so far; ``squares``: of what they see squares that may run over, by that.
+    ``known`` caches the answers; ``squares`` the squares in them that may overflow.
     """
 
     def __init__(self, found: Ordinary, args: tuple[Any, ...], memory: Memory | None = None) -> None:
@@ -200,14 +200,14 @@ class _Rules:
         self.were_asked = frozenset[Any]() in self.known
 
     def keep(self, memory: Memory) -> None:
-        """Note what rules see, where that, or the texts, were not known."""
+        """Store the answers, if they or the texts were not known."""
         if memory.kept is None or memory.verdicts != self.known:
             memory.squares, memory.verdicts = self.squares, self.known
             own: Any = self._found.function  # no method: it is held as it is
             note(memory, self._found.to_keep, _completing(own, self._args, memory, self.shorts))
 
     def see_nothing(self) -> bool:
-        """Whether captured code would give the same digits: also where loops of one iteration, or of none, are none."""
+        """Whether captured code would give the same digits, also if loops with one or no iteration are removed."""
         one = frozenset(self.shorts.items())
         return all(self._see_nothing(shorts) for shorts in {frozenset[Any](), one})
 
@@ -244,7 +244,7 @@ class _Rules:
 def _completing(
     function: FunctionType, args: tuple[Any, ...], memory: Memory, shorts: dict[tuple[str, int], int]
 ) -> Callable[[], Kept | None]:
-    """What asks rules where a call has not, and makes what runs where they see nothing: later, if the program is still the same."""
+    """A function that later asks the rules what a call has not asked, and prepares the run, if the program is unchanged."""
     still, like = ref(function), tuple(map(_alike, args))
 
     def complete() -> Kept | None:
@@ -264,7 +264,7 @@ def _completing(
 
 
 def _alike(value: Any) -> Any:
-    """What rules take for an argument, without its content."""
+    """A value with the argument's type and shape, without its content."""
     return np.broadcast_to(np.zeros((), value.dtype), value.shape) if isinstance(value, np.ndarray) else value
 
 
@@ -281,7 +281,7 @@ def _stands(
     args: tuple[Any, ...],
     kept: list[tuple[Any, Any]],
 ) -> bool:
-    """Whether what a call gives and stores is the same where differences are off by rounding errors, one way and the other."""
+    """Whether a call's results and stores stay the same if differences are off by rounding errors in either direction."""
     for sign in (1, -1):
         own = {id(array): before.copy() for array, before in kept}
         again = Looks()
@@ -300,9 +300,9 @@ def _share(args: tuple[Any, ...]) -> bool:
 
 
 def _times() -> Iterator[Iterator[bool]]:
-    """True as often as there is time; raises where there is none left.
+    """Yields True while there is time; raises after that.
 
-    The clock of the thread costs 200 times what the clock on the wall does, which is asked first: it is never behind.
+    The thread's clock costs 200 times the wall clock, which is asked first: it is never behind.
     """
     start, wall = time.thread_time(), time.perf_counter()
     until = wall + TIME

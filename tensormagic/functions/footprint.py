@@ -45,7 +45,7 @@ UNKNOWN = Record((), "what it read at an earlier call")
 
 
 class Code:
-    """The code of a cell, over the names of a notebook; ``reads`` are those that it does not bind itself."""
+    """The code of a cell over the names of a notebook; ``reads`` are the names it does not bind itself."""
 
     def __init__(self, codes: Iterable[types.CodeType], space: Mapping[str, Any], reads: Iterable[str]) -> None:
         self.named = [replace(n, reads=n.reads & set(reads)) for n in map(named, codes)]
@@ -69,27 +69,28 @@ def record_of(
     ahead: bool = False,
     passing: bool = False,
 ) -> Record:
-    """What functions can read, as it is now.
+    """A record of what functions can read, as it is now.
 
     Parameters
     ----------
     roots
-        Functions, and code of cells; None where what is run is not known.
+        Functions, and code of cells; None if the code is not known.
     arguments
-        What they are called with, beside arrays and numbers.
+        Their arguments other than arrays and numbers.
     reads
-        Names that are known to be read; those that hold what ``is_moving`` says are inputs, whose values do not matter.
+        Names that are known to be read; those for which ``is_moving`` holds are inputs, whose values do not matter.
     fixed
-        Whether what was read is not read again: then the elements of large arrays are compared, and lazy values as well.
+        Whether what was read is not read again: then elements of large arrays and lazy values are compared, too.
     generators
-        Whether what NumPy draws numbers with is read.
+        Whether the states of NumPy's generators are read.
     largest
-        The bytes of all arrays together whose elements are compared, or of each where it may be read again; None where no elements are.
+        The limit in bytes for comparing elements, of all arrays together, or of each that may be read again; None for
+        no elements.
     ahead
-        Whether a trace is to come, which makes inputs of the arrays that functions called by the captured code read: of those the
-        elements do not matter, and the record says that it holds no longer than that trace.
+        Whether a trace follows that will turn arrays of called functions into inputs: their elements do not matter, and
+        the record holds no longer than that trace.
     passing
-        Whether it goes past what it cannot look into, and says what is there alone.
+        Whether to skip what cannot be followed, and list only existing objects.
     """
     if roots is None:
         return Record((), "code that is not known")
@@ -118,7 +119,7 @@ _WATCHED = {"numpy", "scipy", "math", "numpy.random", "numpy.linalg", "numpy.fft
 
 
 class _Walk(Wrappers):
-    """One search: by the names that are known so far, again until there are no more."""
+    """One search; it starts again until no new names are found."""
 
     def all(self, roots: Sequence[Any], arguments: Any, reads: Sequence[Read]) -> None:
         """Look at everything."""
@@ -165,11 +166,11 @@ class _Walk(Wrappers):
             self._other(value, told, lifted)
 
     def _is_of_random(self, value: Any) -> bool:
-        """Whether captured code says what a function of ``np.random`` does; that one has drawn is told where what is read is fixed."""
+        """Whether a function of ``np.random`` is handled by captured code; drawing is reported if what is read is fixed."""
         return kinds.is_maker(value) or (self.fixed and kinds.is_draw(value))
 
     def refuse_random(self) -> None:
-        """Refuse makers of generators in code that Python runs as it is written: they need no seed there."""
+        """Refuse makers of generators in code that Python runs as written, where they need no seed."""
         if self.random and self.is_unstaged():
             self.stop(self.random)
 
@@ -229,7 +230,7 @@ class _Walk(Wrappers):
         self._code([named(written(function))], function.__globals__, function.__globals__, lifted)
 
     def _beside(self, function: types.FunctionType, told: str, lifted: bool) -> None:
-        """What a function holds: its code, defaults, closure and attributes."""
+        """Record a function's code, defaults, closure and attributes."""
         self.check("code", function, None, written(function), told)
         self.check("defaults", function, None, function.__defaults__, f"the defaults of {told}")
         self.check("options", function, None, function.__kwdefaults__, f"the defaults of {told}")
@@ -330,7 +331,7 @@ class _Walk(Wrappers):
             self.entry(space, "__getattr__", f"{told}.__getattr__")
 
     def _library(self, module: types.ModuleType, told: str) -> None:
-        """The names of NumPy's or another module that is known: whether they still are what they were, in one check."""
+        """Record the names of a known module, such as NumPy, in a single check."""
         space = vars(module)
         if module.__name__ not in _WATCHED:
             self.abstracts(module, told)
@@ -346,7 +347,7 @@ class _Walk(Wrappers):
             self.check("entries", space, tuple(names), tuple([space[n] for n in names]), f"{told}.{names[0]}")
 
     def _class(self, kind: type, told: str, *, called: bool = True) -> None:
-        """A class; where it is not ``called``, only objects of it are there, and what makes them is not run."""
+        """Record a class; unless ``called``, only its objects are used, and its constructor is not followed."""
         if kinds.is_quiet_class(kind):
             self.abstract(kind, told)
             return
@@ -381,7 +382,7 @@ class _Walk(Wrappers):
     # objects
 
     def _compared(self, value: Any, told: str) -> bool:
-        """Whether it is an object of a library's whose whole state can be asked for."""
+        """Record an object of a library whose whole state can be compared; False for others."""
         if type(value) is random.Random:
             self.check("state", value, None, value.getstate(), told)
         elif type(value) in kinds.BUFFERS and not value.closed:
@@ -468,7 +469,7 @@ class _Walk(Wrappers):
         raise found
 
     def node(self, value: Node, told: str, _lifted: bool) -> None:
-        """What a lazy value holds: nothing in it changes."""
+        """Record a lazy value; nothing in it changes."""
 
 
 _LOOKS: dict[type, Callable[[_Walk, Any, str, bool], None]] = {

@@ -19,7 +19,7 @@ LARGEST = 2048  # bytes of an array that is compared at each call
 
 
 class Unfollowed(Exception):  # noqa: N818 (no error: an answer)
-    """What was found has no record that can be checked."""
+    """Raised if a found object cannot be checked later."""
 
     lazy = ""
 
@@ -30,7 +30,7 @@ def _is_beside(value: Any, home: Any) -> bool:
 
 
 class Notes:
-    """What a search has noted: the names in the code, the checks, and the values that are still to be looked into."""
+    """The state of a search: names in the code, checks, and values still to be examined."""
 
     def __init__(self, noted: set[Any], inputs: set[int], is_moving: Callable[[Any], bool], *, fixed: bool) -> None:
         self.fixed = fixed
@@ -66,7 +66,7 @@ class Notes:
         self.pending: list[tuple[Any, str, bool]] = []
 
     def is_typed(self) -> bool:
-        """Whether code that Python runs as it is written may ask for the type of what it reads."""
+        """Whether code that Python runs as written may ask for the types of what it reads."""
         return self.typed and self.is_unstaged()
 
     def is_unstaged(self) -> bool:
@@ -74,7 +74,7 @@ class Notes:
         return self.unstaged or any(map(kinds.is_unstaged, self.users))
 
     def known(self) -> tuple[object, ...]:
-        """What decides which attributes are looked at: as long as it grows, the search begins again."""
+        """What determines the attributes examined; as long as it grows, the search starts again."""
         return (
             len(self.names),
             len(self.builtins),
@@ -87,7 +87,7 @@ class Notes:
         )
 
     def by_call(self, told: str, *, counted: bool = True) -> None:
-        """Something that cannot be looked into; where its calls are ``counted``, these alone change it."""
+        """Record an object that cannot be examined; if ``counted``, only counted calls change it."""
         if not (self.fixed and counted):
             self.stop(told)
         self.called = self.called or told
@@ -111,7 +111,7 @@ class Notes:
         owner: Any = None,
         leads: bool = True,
     ) -> None:
-        """An entry of a dictionary, by a name, and what it ``leads`` to; of that of a class, the ``owner``."""
+        """Record a dictionary's entry and, if it ``leads`` further, its value; ``owner`` is the class of a class dictionary."""
         owner = space if owner is None else owner
         if (id(owner), name) in self.moving:
             return
@@ -131,7 +131,7 @@ class Notes:
             self.pending.append((value, told, lifted))
 
     def read(self, name: str, space: Mapping[str, Any], lifted: bool, home: Any = None) -> None:
-        """A name that code reads: where inputs are made of it (``lifted``), an input's value does not matter.
+        """Record a name that code reads; if it becomes an input (``lifted``), its value does not matter.
 
         Functions over the globals ``home`` are captured as the code is.
         """
@@ -151,7 +151,7 @@ class Notes:
         self.push(value, name, lifted=lifted)
 
     def slot(self, value: Any, get: Callable[[Any], Any], told: str, name: str = "") -> None:
-        """What an object holds outside of a dictionary, and what that leads to."""
+        """Record what an object holds outside of a dictionary, and follow it."""
         if (id(value), name) in self.moving:
             return
         try:
@@ -164,5 +164,5 @@ class Notes:
         self.push(held, told)
 
     def still(self, holder: Any, entries: Iterable[tuple[Any, Any]]) -> tuple[Any, ...]:
-        """What a container holds, but for the inputs of the trace."""
+        """The contents of a container, without the inputs of the trace."""
         return tuple([ANYTHING if self.moving and (id(holder), k) in self.moving else v for k, v in entries])

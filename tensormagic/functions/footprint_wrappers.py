@@ -38,7 +38,7 @@ class Wrappers(Notes):
         self.push(value.__wrapped__, told)
 
     def memory(self, value: Any, told: str, _lifted: bool) -> None:
-        """An array of Python's own, or bytes that change: what they hold is put back, and not asked for at each call."""
+        """Record a Python array or mutable bytes: the content is restored, and not compared at each call."""
         if not self.fixed:
             self.by_call(f"{told} ({type(value).__name__})")
         self.check("memory", value, None, bytes(value), told)
@@ -49,13 +49,13 @@ class Wrappers(Notes):
             self.entry(vars(value), name, f"{told}.{name}", lifted=False)
 
     def abstract(self, kind: Any, told: str) -> None:
-        """A class whose subclasses others may register: Python counts how often that is done."""
+        """Record a class with registered subclasses: Python counts registrations."""
         if isinstance(kind, abc.ABCMeta):
             check = Check("holds value", (lambda _: abc.get_cache_token(), kind, abc.get_cache_token()), told)
             self.checks["registered", id(kind)] = check
 
     def abstracts(self, module: types.ModuleType, told: str) -> None:
-        """Python's abstract classes that code may ask for in a module, such as those of ``collections.abc``."""
+        """Record Python's abstract classes in a module that code may use, such as those of ``collections.abc``."""
         space = vars(module)
         for name in sorted(self.names & space.keys()):
             self.abstract(space[name], f"{told}.{name}")
@@ -63,7 +63,7 @@ class Wrappers(Notes):
                 self.pending.append((space[name], f"{told}.{name}", False))
 
     def beside(self, function: types.FunctionType, told: str) -> set[str]:
-        """What code asks a function for that is in no dictionary; of its own attributes those that matter whoever names them."""
+        """Record attributes of a function that are in no dictionary; returns attributes that matter even if no code names them."""
         for name in sorted(self.names & _OF_FUNCTIONS):
             self.slot(function, operator.attrgetter(name), f"{told}.{name}", name)
         return {"registry"} & function.__dict__.keys() if hasattr(function, "dispatch") else set()

@@ -38,11 +38,11 @@ _NUMBERS = "biufc"
 
 
 class UnwritableError(Exception):
-    """A value that has no form: its class is said."""
+    """A value has no form; the text is its class."""
 
 
 def form_of(tree: Any, leaf: Callable[[Any], Form | None]) -> Form:
-    """The form of a container or value; ``leaf`` gives that of what is none of ours, or None.
+    """The form of a container or value; ``leaf`` gives the form of other values, or None.
 
     Examples
     --------
@@ -80,12 +80,12 @@ def _form_of_numpys(tree: Any, leaf: Callable[[Any], Form | None]) -> Form:
 
 
 def tree_of(form: Any, leaf: Callable[[Form], Any]) -> Any:
-    """What a form is of; ``leaf`` gives what belongs to kinds that are none of these.
+    """The value of a form; ``leaf`` gives values of other kinds.
 
     Raises
     ------
     FormatError
-        Where it is no form.
+        If it is no form.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def _tree_of(form: Any, leaf: Callable[[Form], Any]) -> Any:
 
 @cache
 def _tuples() -> dict[str, Any]:
-    """NumPy's own tuples with names, as its linear algebra and its sets give them."""
+    """NumPy's named tuples, as its linear algebra and set functions return them."""
     found: dict[str, Any] = {}
     for module in ("numpy.linalg._linalg", "numpy.lib._arraysetops_impl"):
         try:

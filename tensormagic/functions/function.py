@@ -50,7 +50,7 @@ from tensormagic.transform.rewriting import choices, installed
 
 @dataclass(frozen=True, repr=False)
 class _Held:
-    """What a function takes where an argument is left out: the variable of that name."""
+    """The default for an argument that is left out: the variable of that name."""
 
     name: str
 
@@ -62,7 +62,7 @@ _REAL = frozenset[int]()  # of results of which values decide: all as it is like
 
 
 class _Unseen(Exception):  # noqa: N818
-    """A call was not seen before in just this form; what it has ``printed`` until that was known."""
+    """Raised by a call of a form not seen before; ``printed`` is what it has printed until then."""
 
     def __init__(self, printed: str = "") -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class Function(Attributed, Specialised):
 
     @property
     def __defaults__(self) -> tuple[Any, ...] | None:
-        """The defaults of the user's function: those that are set here are its own."""
+        """The defaults of the user's function."""
         return self._users.__defaults__
 
     @__defaults__.setter
@@ -176,7 +176,7 @@ class Function(Attributed, Specialised):
             raise users_alone(error)  # noqa: B904 (the same one)
 
     def _begins(self, args: tuple[Any, ...]) -> bool:
-        """Whether this is the first call of its kind, and Python may run it: no other level, tier or device is asked for."""
+        """Whether this is the first call of its kind and Python may run it: no other level, tier or device is set."""
         own = not self.math and not self.fills and type(self.plain) is types.FunctionType and self.plain is self._users
         if not own or not first.may(config.tier, config.device, config.level("")) or installed:
             return False
@@ -187,7 +187,7 @@ class Function(Attributed, Specialised):
         return not self._asked
 
     def _stays(self, args: tuple[Any, ...], options: dict[str, Any], refused: TensorError) -> Any:
-        """The result of a call that is refused, where Python ran the first one of its kind: then it runs all of them."""
+        """The result of a refused call, if Python ran the first one of its kind: then it runs all of them."""
         kind = first.kind_of(args)
         if not isinstance(refused, CaptureError) or options or kind is None or kind not in self._begun:
             return self._as_written(args, options, refused)
@@ -199,9 +199,9 @@ class Function(Attributed, Specialised):
         return result
 
     def _as_written(self, args: tuple[Any, ...], options: dict[str, Any], refused: TensorError) -> Any:
-        """The result of a call that is refused: Python's, where nothing has been changed by then.
+        """The result of a refused call: Python's, if nothing has been changed by then.
 
-        An error that Python raises as well, of the same class, is told in our words.
+        If Python raises an error of the same class, ours is raised.
         """
         undone = refused is self._failed and self._undone and config.device == "cpu"
         if self.plain is None or not (undone and refused.pythons):
@@ -247,15 +247,16 @@ class Function(Attributed, Specialised):
         raise _Unseen(printed)
 
     def _after_failing(self, known: Known, args: tuple[Any, ...], options: dict[str, Any], error: Exception) -> Any:
-        """What Python makes of a call that fails on its data, where nothing has been changed; else the error."""
+        """Python's result of a call that fails on its data, if nothing has been changed; else the error."""
         if not self._is_as_it_was(known.program, None, error):
             raise error
         return self._as_python(known.program, args, options, error)
 
     def _again(self, args: tuple[Any, ...], options: dict[str, Any], log: Log | None) -> Any:
-        """The result, traced anew: a function that is called as it is has given something of another kind than before.
+        """The result, traced anew because an outside call has returned something of another kind.
 
-        Where an argument lies otherwise in memory, there may be a trace for that; nothing has run then, and there is no log.
+        If an argument's memory layout differs, there may be a trace for that; nothing has run then, and there is no
+        log.
         """
         if log is None:
             self.quick.clear()
@@ -265,10 +266,10 @@ class Function(Attributed, Specialised):
             return self._of_kind(args, options)
 
     def _of_kind(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """The result; what was taken for real and is complex, or the other way round, is traced again as what it is.
+        """The result; if a result assumed real turns out complex, or vice versa, the call is traced again accordingly.
 
-        What was traced is kept for each way to take such results, so that values which take turns are traced once each.
-        A trace that fails, as another call went, does not say that this call goes that way: it begins anew.
+        Traces are kept for each combination, so that alternating values are traced once each. A trace that fails under
+        the assumptions of another call does not count: it starts anew.
         """
         tried, met, printed = {self._complex}, not self._complex, ""
         while True:
@@ -292,7 +293,7 @@ class Function(Attributed, Specialised):
             self.quick, self._exact, self._kinds = self._kept.pop(other, (Seen(), OrderedDict(), OrderedDict()))
 
     def _leveled(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """What the body gives for lazy arguments: lazy values of its own level."""
+        """The body's result for lazy arguments: lazy values of its own level."""
         capture = context.current()
         if (printed := run_at_once(self, self.plain, args, options)) is not NOT:
             return printed
@@ -326,7 +327,7 @@ class Function(Attributed, Specialised):
         return known, values
 
     def positional(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-        """Arguments by position alone, as what is captured for their types takes them."""
+        """Arguments by position alone, as compiled code takes them."""
         args, rest = self.completed(args, named)
         if rest:
             raise ArgumentError(
@@ -363,7 +364,7 @@ class Function(Attributed, Specialised):
             return self._stays(args, options, refused)
 
     def _on_values(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """The result for arrays and numbers, by a program that is there or a new one."""
+        """The result for arrays and numbers, by an existing or a new program."""
         given, key = self.kind(args, options)
         known = next((k for k in self._exact.get(key, ()) if k.program.fits(given) and k.holds()), None)
         if known is not None:
@@ -401,7 +402,7 @@ class Function(Attributed, Specialised):
         return result
 
     def _is_as_it_was(self, program: Specialisation, before: Record | None, error: Exception) -> bool:
-        """Whether a call that failed on its data is to be Python's, and can be: what its capture has changed is taken back."""
+        """Whether Python should run a call that failed on its data, and can: changes made by capturing are undone."""
         if self.plain is None or (before is not None and before.why):
             return False
         if before is None or not before.changed():
@@ -412,9 +413,9 @@ class Function(Attributed, Specialised):
     def _as_python(
         self, program: Specialisation, args: tuple[Any, ...], options: dict[str, Any], error: Exception
     ) -> Any:
-        """What Python itself makes of a call that failed on its data: what the body changes before it fails is changed, and no more.
+        """Python's result of a call that failed on its data, with the changes the body makes before it fails.
 
-        It may not fail: the text of an error is computed in a graph, where Python raises none.
+        Python may not fail: a graph computes the text of an error even where Python raises none.
         What has been printed is not printed again; what ``finally`` prints is.
         """
         if self.plain is None:

@@ -21,16 +21,16 @@ _PLAIN = {type(None), bool, int, str, bytes, type(...)}
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """The values of one call: those that become inputs of the trace, and how the others stand between them.
+    """The values of one call: those that become inputs of the trace, and how the others are arranged around them.
 
     Parameters
     ----------
     leaves, moving, build
-        The parts of the arguments, which of them become inputs, and how arguments are put together again.
+        The leaves of the arguments, which of them become inputs, and how to rebuild the arguments.
     held
-        The reads that hold something, and what they hold.
+        The reads that hold something, with their values.
     call
-        The arguments themselves, by position and by name; None where they are not known.
+        The arguments, by position and by name; None if they are not known.
     """
 
     leaves: list[Any]
@@ -46,17 +46,17 @@ class Given:
 
     @property
     def values(self) -> list[Any]:
-        """What the inputs are: arguments, then reads."""
+        """The values of the inputs: arguments, then reads."""
         return [random.state_of(v) if random.is_generator(v) else v for v in self.objects]
 
     @property
     def objects(self) -> list[Any]:
-        """What stands behind the inputs: for the state of a generator, the generator."""
+        """The objects behind the inputs: for a generator's state, the generator."""
         own = [v for v, m in zip(self.leaves, self.moving, strict=True) if m]
         return own + [value for _, value in self.held if is_moving(value)]
 
     def labels(self, parameters: Sequence[str]) -> list[str]:
-        """What the parts of arguments that become inputs are called, by the names of the parameters."""
+        """Names for the leaves that become inputs, from the parameters' names."""
         args, options = self.call or (self.leaves, {})
         named = [parameters[k] if k < len(parameters) else f"argument {k + 1}" for k in range(len(args))]
         parts = [
@@ -71,7 +71,7 @@ class Given:
 
 
 def held(read: Read) -> Any:
-    """What a name holds, as captured code computes with it."""
+    """The value of a name, as captured code sees it."""
     value = read[1][read[0]]
     return door.variable(value, read[0]) if is_moving(value) else value
 
@@ -82,12 +82,12 @@ def signature(value: Any) -> Any:
 
 
 def kind_of(value: Any) -> Any:
-    """The same, but of extents only whether they are 0, 1, or more."""
+    """The same, with extents reduced to 0, 1, or more."""
     return (value.dtype, tuple([min(n, 2) for n in value.shape])) if isinstance(value, np.ndarray) else type(value)
 
 
 def fixed(value: Any) -> Any:
-    """A key of a value that becomes no input: equal where it is the same in every respect."""
+    """A key for a value that is no input; equal keys mean identical values."""
     if type(value) in _PLAIN:
         return (type(value), value)
     if type(value) is tuple:

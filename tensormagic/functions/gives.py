@@ -120,7 +120,7 @@ class Gives:
         )
 
     def with_more(self, nodes: Sequence[Node]) -> list[Node]:
-        """The nodes of results, and behind them what says of which class numbers are, and where parts lie, where that is data-dependent."""
+        """The nodes of results, followed by data-dependent classes of numbers and places of parts."""
         every = [*nodes, *self.wholes]
         self.classes.update(codes_behind(nodes, every))
         ways = [way for several in self.ways.values() for way in several]
@@ -132,7 +132,7 @@ class Gives:
         return every
 
     def know_constants(self, results: Sequence[Any]) -> None:
-        """Note which results that the body has made without captured values are one array, or parts of one."""
+        """Record which constant results are the same array, or parts of one."""
         made = {k: v for k, v in enumerate(results) if type(v) is np.ndarray and k not in self.own}
         first: dict[int, int] = {}
         for k, array in made.items():
@@ -143,7 +143,7 @@ class Gives:
             self.unknown = self.unknown or "another result"
 
     def is_single(self, count: int, build: Build) -> bool:
-        """Whether ``count`` results are put together to the one that there is."""
+        """Whether the only result is returned as it is."""
         marker = object()
         if count - len(self.classes) - len(self.numbers) - len(self.wholes) != 1 or self.by_call:
             return False
@@ -153,11 +153,11 @@ class Gives:
             return False
 
     def fits(self, call: Any) -> bool:
-        """Whether the containers of a call are one where they have to be."""
+        """Whether the containers of a call are identical where they must be."""
         return not self.same or (call is not None and same_places(call, self.same) == self.same)
 
     def check(self, call: Any) -> None:
-        """Refuse results of which it is not known what they are, and to change a container that the code has met as another object, too."""
+        """Raise for results of unknown identity, and for a change of a container that occurs as another object, too."""
         if self.unknown:
             raise SharedResultError(
                 f"{self.label} returns what may be a part of {self.unknown}, depending on data",
@@ -181,7 +181,7 @@ class Gives:
                 )
 
     def arrays(self, results: list[Any], values: Sequence[Any]) -> list[Any]:
-        """The results, with arrays that are there, and views of these, where Python gives such."""
+        """The results, with existing arrays, and views of these, where Python returns such."""
         views: dict[Place, Any] = {}
         for k in self.ordered:
             results[k] = np.ascontiguousarray(results[k])
@@ -202,7 +202,7 @@ class Gives:
     def _part(
         self, source: Source, computed: Any, values: Sequence[Any], results: Sequence[Any], views: dict[Place, Any]
     ) -> Any:
-        """The part of what is there that a result is; what was ``computed`` for it, where that is no part."""
+        """The part of an existing array that a result is, or ``computed`` if it is none."""
         whole = (results if source.of_result else values)[source.number]
         try:
             for place, shape in source.places:
@@ -229,11 +229,11 @@ class Gives:
         return evaluate(size, extent)
 
     def kept(self, call: Any) -> dict[int, tuple[Any, Any]]:
-        """For what the trace had in the place of the caller's containers, by identity: that, and the caller's."""
+        """The trace's stand-ins for the caller's containers, by identity: each with the caller's container."""
         return {key: (copy, reached(call, path)) for key, (copy, path) in self.copies.items()}
 
     def together(self, build: Build, results: list[Any], call: Any) -> Any:
-        """What the function gives; the caller's containers hold what they have to then."""
+        """The function's return value; the caller's containers are updated."""
         run = Run(call, {}, lambda holds: bool(results[self.numbers[holds]]))
         found = build(Rest(results, run))
         self.made = run.made if self.keeps else {}
@@ -264,7 +264,7 @@ def _asked(place: Place, shape: tuple[Size, ...]) -> list[Node]:
 def gives_of(
     label: str, results: Sequence[Any], tensors: Sequence[Tensor], containers: Containers, changed: Any, *, users: bool
 ) -> Gives:
-    """What a trace gives, of which ``changed`` are the containers that it has changed; ``users`` says that the results are the user's."""
+    """What a trace returns; ``changed`` are containers it has changed, and ``users`` says that the results are the user's."""
     extents: dict[Symbol, tuple[int, int]] = {}
     for k, t in enumerate(tensors):
         for axis, size in enumerate(t.place.buffer.first.type.shape):
@@ -294,14 +294,14 @@ def gives_of(
 
 
 def _is_ordered(result: Any) -> bool:
-    """Whether a result is an array of several axes of which a copy in C order was asked."""
+    """Whether a result is an array of several axes that was copied to C order."""
     return (
         isinstance(result, Tensor) and result.ndim > 1 and result.place.parent is None and result.place.buffer.ordered
     )
 
 
 def _count(tree: Any, own: Any) -> int:
-    """How often a container stands in the arguments."""
+    """The number of times a container occurs in the arguments."""
     if tree is own:
         return 1
     return sum(_count(part, own) for _, part in parts_of(tree)) if is_container(tree) else 0

@@ -21,7 +21,7 @@ _NAMES = {str, int}
 
 
 def known_by(first: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], list[Any]]:
-    """A key that begins with ``first``, and the inputs among arguments in their normal form; a KeyError where there is none."""
+    """A key that begins with ``first``, and the inputs among normalised arguments; raises KeyError if there is no key."""
     key: list[Any] = [first]
     values: list[Any] = []
     glance(args, key, values)
@@ -31,12 +31,12 @@ def known_by(first: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tupl
 
 
 def glance(items: Iterable[Any], key: list[Any], values: list[Any]) -> None:
-    """Add what ``items`` are to a key, and the inputs among them to ``values``, in order.
+    """Append a key of ``items`` to ``key``, and the inputs among them to ``values``, in order.
 
     Raises
     ------
     KeyError
-        For anything else: objects, containers with names or of classes of their own.
+        For anything else: objects, named containers, or subclasses.
     """
     for item in items:
         kind = item.__class__
@@ -62,7 +62,7 @@ def glance(items: Iterable[Any], key: list[Any], values: list[Any]) -> None:
 
 
 class Seen(dict[Any, Any]):
-    """Programs by what their calls are known by; ``last`` is the one that was called last, with what tells such a call."""
+    """Programs by the keys of their calls; ``last`` is the last one called, with a test for such calls."""
 
     last: tuple[Callable[[tuple[Any, ...]], tuple[Any, ...] | None], Any, Any] | None = None
 
@@ -78,9 +78,9 @@ class Seen(dict[Any, Any]):
 
 
 def matcher(args: tuple[Any, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...] | None] | None:
-    """A function that gives the inputs among arguments of the very form of ``args``, and None for others.
+    """A function that returns the inputs among arguments of the form of ``args``, and None for other forms.
 
-    It is the key of :func:`glance` written out as comparisons. There is none for dictionaries.
+    It is the key of :func:`glance` written out as comparisons. There is none (None) for dictionaries.
     """
     lines: list[str] = []
     values: list[str] = []
@@ -103,7 +103,7 @@ def _compiled(text: str) -> CodeType:
 
 
 def _match(name: str, item: Any, lines: list[str], values: list[str], space: dict[str, Any]) -> bool:
-    """Add the comparisons for one item, which is called ``name``; whether there are any."""
+    """Append the comparisons for one item called ``name``; False if it cannot be compared."""
     kind = item.__class__
     space[f"k{name}"] = kind
     test = f"{name}.__class__ is not k{name}"
@@ -134,7 +134,7 @@ _CALLS = 128  # forms of calls that are remembered
 
 @dataclass(eq=False)
 class Call:
-    """A form of arguments that was seen: what tells it and gives the inputs, their sizes, and machine code for these."""
+    """A form of arguments seen before: its test, the inputs, their sizes, and machine code for these."""
 
     match: Callable[[tuple[Any, ...]], Any]
     sizes: dict[Any, int]
@@ -151,13 +151,13 @@ class Calls(dict[Any, Call]):
     last = Call(no_form, {})
 
     def known(self, args: tuple[Any, ...]) -> tuple[Call, Sequence[Any]]:
-        """The call with the form of these arguments, and the inputs among them; a KeyError where that was not seen."""
+        """The call with the form of these arguments, and the inputs among them; raises KeyError for a new form."""
         key, values = known_by(None, args, {})
         self.last = self[key]
         return self.last, values
 
     def note(self, args: tuple[Any, ...], values: Sequence[Any], sizes: dict[Any, int]) -> None:
-        """Remember a form of arguments, where it has just these inputs."""
+        """Remember a form of arguments, if it has just these inputs."""
         try:
             key, found = known_by(None, args, {})
         except (KeyError, TypeError):
@@ -195,7 +195,7 @@ class ByPosition:
         return bound.args, bound.kwargs
 
     def quickly(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The same, where as many by position and these names were given before."""
+        """The same, faster if the same number of positional arguments and the same names were given before."""
         given, function = (len(args), tuple(options)), self._function
         now = function.__code__, function.__defaults__, function.__kwdefaults__
         order = self._orders.get(given)

@@ -15,9 +15,9 @@ from tensormagic.transform.rewriting import rewrite_nodes
 
 
 def gradient_nodes(result: Node, wrt: Sequence[Node]) -> list[Node]:
-    """The gradient of a scalar node: the primal is rewritten first, so that what is differentiated is stable.
+    """The gradient of a scalar node; the primal is rewritten first, so that a stable form is differentiated.
 
-    What shares memory with an array of the notebook changes with that.
+    Memory shared with an array of the notebook is taken into account.
     """
     as_function = {n: through_memory(result, n) for n in wrt}
     alone = [n for n in wrt if as_function[n] is result]
@@ -29,14 +29,14 @@ def gradient_nodes(result: Node, wrt: Sequence[Node]) -> list[Node]:
 
 
 def value_and_gradient_nodes(result: Node, wrt: Sequence[Node]) -> tuple[Node, list[Node]]:
-    """As :func:`gradient_nodes`, with the value before it: the one whose loops also record what the gradient reads."""
+    """As :func:`gradient_nodes`, preceded by the value, whose loops also record what the gradient reads."""
     stable = normal_form([result], wrt)[0]
     value, gradient = modes.value_and_gradient(stable, wrt)
     return result if value is stable else value, gradient
 
 
 def normal_form(results: Sequence[Node], keep: Sequence[Node] = ()) -> list[Node]:
-    """``results`` after rewriting; ``keep`` are leaves for the rewriting, so that they stay what they are."""
+    """``results`` after rewriting; nodes in ``keep`` are treated as leaves and stay."""
     if not results:
         return []
     stand_ins = {n: input_node(Source(f"kept{k}"), n.type) for k, n in enumerate(keep) if n.op is not INPUT}
@@ -46,7 +46,7 @@ def normal_form(results: Sequence[Node], keep: Sequence[Node] = ()) -> list[Node
 
 
 def replace(results: Sequence[Node], mapping: dict[Node, Node]) -> list[Node]:
-    """``results`` with nodes replaced; what is rebuilt keeps its sites."""
+    """``results`` with nodes replaced; rebuilt nodes keep their sites."""
     if not mapping:
         return list(results)
     memo = dict(mapping)

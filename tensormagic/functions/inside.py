@@ -34,14 +34,14 @@ LIMIT = 500  # arrays
 
 @dataclass(eq=False)
 class Inside(Mapping[str, Any]):
-    """Where an array is held, as the dictionary that holds its name.
+    """The place of an array inside objects, used like the dictionary that holds a name.
 
     Parameters
     ----------
     name
-        How the user would write it: ``p['w']``.
+        As the user would write it: ``p['w']``.
     places
-        The dictionaries and lists that hold it, each with the key or the index.
+        The dictionaries and lists that hold it, each with the key or index.
     moving
         Whether another value of the same type may stand there at each call (``moving.py``): then it is any number or array, of any holder.
     apart
@@ -148,7 +148,7 @@ def put(holder: Any, key: Any, value: Any) -> None:
 
 
 def remove(holder: Any, key: Any) -> None:
-    """Have a dictionary, or a class, hold nothing by that name."""
+    """Delete an entry of a dictionary, or of a class."""
     if isinstance(holder, dict):
         del holder[key]
     else:
@@ -162,7 +162,7 @@ def _keys(holder: Any, key: Any) -> Iterable[Any]:
 
 
 def arrays_in(record: Record) -> tuple[tuple[str, Inside], ...]:
-    """The arrays that containers and objects hold, of what was read."""
+    """The arrays in containers and objects among what was read."""
     found: dict[int, Inside] = {}
     for check in record.checks:
         for place, name in places_of(check):
@@ -173,7 +173,7 @@ def arrays_in(record: Record) -> tuple[tuple[str, Inside], ...]:
 
 
 def memory_in(record: Record, inputs: Iterable[Read]) -> tuple[Any, ...]:
-    """What has memory, of what was read, and is held where it is no input."""
+    """The objects with memory among what was read, outside of inputs."""
     spots = {spot for read in inputs for spot in _spots_of(read)}
     free, lazy = set[int](), set[int]()
     for check in record.checks:
@@ -191,7 +191,7 @@ def _spots_of(read: Read) -> Iterable[tuple[int, Any]]:
 
 
 def places_of(check: Check) -> Iterable[tuple[tuple[Any, Any], str]]:
-    """The places that a check is of, each with what the user calls it."""
+    """The places that a check covers, each with the user's name for it."""
     if check.place is None:
         return []
     if check.kind != "items":
@@ -206,7 +206,7 @@ HOLDING = dict | list | deque
 
 @contextmanager
 def placed(reads: Sequence[Read], stand_ins: Sequence[Any]) -> Generator[None]:
-    """Have lazy arrays stand where the arrays are."""
+    """Put lazy arrays in the places of the arrays for the duration of the block."""
     inside = [(r[1], lazy) for r, lazy in zip(reads, stand_ins, strict=True) if isinstance(r[1], Inside)]
     arrays = {id(lazy): space[space.name] for space, lazy in inside}
     every = [place for space, _ in inside for place in space.places]
@@ -224,7 +224,7 @@ def placed(reads: Sequence[Read], stand_ins: Sequence[Any]) -> Generator[None]:
 
 
 def refuse_kept(left: Sequence[Any], buffers: Sequence[Any], label: str) -> None:
-    """Refuse code that has put such an array, or a part of it, where it does not become the array again."""
+    """Refuse code that has kept such an array, or a part of it, where it is not replaced by the array again."""
     for value in left:
         if value.place.buffer in buffers and value.place.buffer.stored:
             raise CaptureError(
@@ -234,7 +234,7 @@ def refuse_kept(left: Sequence[Any], buffers: Sequence[Any], label: str) -> None
 
 
 def refuse_shared(before: Record, values: Sequence[Any], label: str) -> None:
-    """Refuse a trace that has stored into an array of an object which shares memory with an input: a run would read what is stored."""
+    """Refuse a trace that has stored into an object's array that shares memory with an input: a run would read what is stored."""
     if not before.changed():
         return
     stored = [c for c in before.checks if c.kind == "array" and not c.holds()]
@@ -259,7 +259,7 @@ def taken_back(record: Record) -> bool:
 
 
 def _put_names(attributes: dict[str, Any], before: tuple[str, ...]) -> None:
-    """Have an object the attributes that it had, in their order: what came by its `__dict__` goes, and what was deleted is there again."""
+    """Restore an object's attributes and their order: new ones are removed, deleted ones return."""
     if tuple(attributes) != before and all(name in attributes for name in before):
         kept = [(name, attributes[name]) for name in before]
         attributes.clear()
@@ -268,7 +268,7 @@ def _put_names(attributes: dict[str, Any], before: tuple[str, ...]) -> None:
 
 @contextmanager
 def undoing(before: Record) -> Generator[None]:
-    """What a capture has changed in objects is taken back where the block refuses it: what is left there would have no value."""
+    """If the block fails, undo what a capture has changed in objects, which would hold values without a call."""
     try:
         yield
     except BaseException:
@@ -299,7 +299,7 @@ def _put_back(check: Check, keys: Mapping[int, Any]) -> None:
 
 
 def _put_items(of: Any, before: Sequence[Any], keys: Mapping[int, Any]) -> None:
-    """Have a container hold what it held; what is an input of the trace stays what it is."""
+    """Restore the contents of a container; inputs of the trace stay."""
     if any(old is ANYTHING for old in before):
         before = [now if old is ANYTHING else old for now, old in zip(of, before, strict=False)]
     if isinstance(of, list | set | deque):
@@ -311,10 +311,10 @@ def _put_items(of: Any, before: Sequence[Any], keys: Mapping[int, Any]) -> None:
 def as_values(
     left: Mapping[int, tuple[Any, Any]], record: Record, made: Sequence[Any], given: Mapping[int, Any]
 ) -> None:
-    """Have objects hold numbers and arrays of NumPy where a call has left lazy ones, and the caller's containers: by identity, with them.
+    """Replace lazy values that a call has left in objects by NumPy's numbers and arrays.
 
-    These are the objects that a record has come to, and those that the call has ``made`` and gives. Where they hold a container that
-    is ``given`` back, by its identity in the trace, they hold what the call gives.
+    Covers the objects of a record, and those the call has ``made`` and returns. A container that is ``given`` back, by
+    its identity in the trace, is replaced by the one that the call returns.
     """
     new = {id(container) for container in given.values()}  # at the place of one of the trace that nobody has
     left = {**left, **{key: (type(v), v) for key, v in given.items() if key not in new}}
@@ -366,7 +366,7 @@ def _places_in(value: Any) -> list[tuple[Any, Any]]:
 
 
 def _valued(value: Any, left: Mapping[int, tuple[Any, Any]]) -> Any:
-    """What Python has for a value that the call has left: a number or an array, and a text, None or another one that depends on these."""
+    """The Python value for a lazy one that the call has left: a number or array, or a text, None or object that depends on these."""
     if issubclass(type(value), Deferred):
         parts, build = flatten(value)
         return build(iter([_number(_valued(part, left)) for part in parts]))
@@ -380,7 +380,7 @@ def _valued(value: Any, left: Mapping[int, tuple[Any, Any]]) -> Any:
 
 
 def _number(value: Any) -> Any:
-    """The value of a lazy one that nothing but a text is made of."""
+    """The value of a lazy number from which only a text is made."""
     if not isinstance(value, Tensor):
         return value
     return value.item() if value.type.form == "python" else value.numpy()[()]

@@ -21,7 +21,7 @@ def arrays_for(out: Any, types: Sequence[Type], *, single: bool) -> Arrays:
     Raises
     ------
     ArgumentError, ShapeError, DTypeError
-        Where they are none, cannot be written, or do not hold the dtype of a result, as NumPy says it.
+        If they are no arrays, not writable, or cannot hold the dtype of a result; as in NumPy.
     """
     given: Sequence[Any] = (out,) if single and not isinstance(out, tuple) else out
     if not isinstance(given, tuple | list) or len(given) != len(types):
@@ -41,7 +41,7 @@ def arrays_for(out: Any, types: Sequence[Type], *, single: bool) -> Arrays:
 
 
 def check_shapes(arrays: Arrays, types: Sequence[Type], sizes: Mapping[Any, int]) -> None:
-    """Refuse arrays of other shapes than the results have, where sizes say these before the run."""
+    """Refuse arrays of wrong shapes, if sizes determine these before the run."""
     for array, kind in zip(arrays, types, strict=True):
         if array is not None and not any(map(nodes_of, kind.shape)):
             _check_shape(array, tuple(_number(s, sizes) for s in kind.shape))
@@ -61,7 +61,7 @@ def _number(size: Size, sizes: Mapping[Any, int]) -> int:
 
 
 def fits(array: Any, kind: Type, sizes: Mapping[Any, int], values: Sequence[Any]) -> bool:
-    """Whether the one result can be computed in an array as it is: what :func:`arrays_for` and :func:`usable` ask, all at once."""
+    """Whether a single result can be computed directly in an array: :func:`arrays_for` and :func:`usable` in one test."""
     shape = kind.shape
     known = array.dtype == kind.dtype and array.flags.carray and array.ndim == len(shape)
     if not known or not all(
@@ -73,7 +73,7 @@ def fits(array: Any, kind: Type, sizes: Mapping[Any, int], values: Sequence[Any]
 
 
 def usable(arrays: Arrays, types: Sequence[Type], values: Sequence[Any]) -> Arrays:
-    """Of ``arrays`` those that code can compute in: of the result's own dtype, in C order, apart from each other and from what is read."""
+    """Those of ``arrays`` that code can compute in: of the result's dtype, in C order, disjoint from each other and from inputs."""
     read = [v for v in values if isinstance(v, np.ndarray)]
     found: Arrays = []
     for array, kind in zip(arrays, types, strict=True):
@@ -85,7 +85,7 @@ def usable(arrays: Arrays, types: Sequence[Type], values: Sequence[Any]) -> Arra
 
 
 def filled(arrays: Arrays, results: Sequence[Any]) -> list[Any]:
-    """The results, in their arrays where there are some."""
+    """The results, copied into their arrays if needed."""
     for array, result in zip(arrays, results, strict=True):
         if array is not None and result is not array:
             _check_shape(array, np.shape(result))

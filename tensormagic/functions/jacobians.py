@@ -204,7 +204,7 @@ def _direction(node: Node) -> Node:
 
 
 def _along_basis(found: Sequence[Tangent], direction: Node) -> list[Tangent]:
-    """What is linear in ``direction``, for a stack of directions in which each element in turn is 1."""
+    """A linear function of ``direction`` for a batch of unit directions, one for each element."""
     t = direction.type
     if not t.shape:
         return list(found)
@@ -223,7 +223,7 @@ def _basis(t: Type) -> Node:
 
 
 def _block(stack: Tangent, result: Node, x: Node, first: Node) -> Node:
-    """A stack over the elements of ``first`` as an array of the axes of ``result``, then those of ``x``."""
+    """A batch over the elements of ``first`` as an array with the axes of ``result``, then those of ``x``."""
     dtype = x.type.dtype if result.type.dtype.kind == "f" else np.result_type(x.type.dtype, np.complex64)
     shape = (*result.type.shape, *x.type.shape)
     if stack is None:

@@ -132,13 +132,13 @@ def _quiet(name: str) -> bool:
 
 
 def is_quiet(module: Any) -> bool:
-    """Whether what a module holds depends on its operands alone."""
+    """Whether the functions of a module depend on their arguments alone."""
     return isinstance(module, str) and _quiet(module)
 
 
 @lru_cache(maxsize=4096)
 def is_librarys(filename: str) -> bool:
-    """Whether code stands in a file of Python's or of an installed package; what was made of a text does not."""
+    """Whether code is in a file of Python or of an installed package; False for code made of a text."""
     return filename.startswith("<frozen") or not (filename.startswith("<") or is_users(filename))
 
 
@@ -155,12 +155,12 @@ def is_users_class(kind: type) -> bool:
 
 
 def is_quiet_class(kind: type) -> bool:
-    """Whether a class is of a module whose classes depend on their operands alone."""
+    """Whether a class is from a module whose classes depend on their arguments alone."""
     return is_quiet(module_of(kind)) and not is_users_class(kind)
 
 
 def is_quiet_function(function: types.FunctionType) -> bool:
-    """The same of a function, by the module whose names it reads: a wrapper says that it is of the module of what it wraps."""
+    """The same for a function, by the module of its globals: a wrapper claims the module of what it wraps."""
     return is_librarys(function.__code__.co_filename) and is_quiet(function.__globals__.get("__name__"))
 
 
@@ -182,12 +182,12 @@ def _pythons(kind: type) -> bool:
 
 
 def is_pythons(kind: type) -> bool:
-    """Whether a class is written in Python, so that its objects hide nothing."""
+    """Whether a class is written in Python, so that its objects hide no state."""
     return _pythons(kind)
 
 
 def is_followed(kind: type) -> bool:
-    """Whether objects of a class hide nothing: it, and what it is derived from, is Python's, or a plain container."""
+    """Whether objects of a class hide no state: all its base classes are Python's, or plain containers."""
     for base in kind.__mro__:
         if base not in _HOLDERS and not (is_pythons(base) and (is_users_class(base) or is_quiet(base.__module__))):
             return False
@@ -196,5 +196,5 @@ def is_followed(kind: type) -> bool:
 
 @once_for_each
 def is_partly_librarys(kind: type) -> bool:
-    """Whether methods of a class are a library's, whose code is not looked at: these may read any attribute."""
+    """Whether methods of a class come from a library and are not examined: these may read any attribute."""
     return any(base not in _HOLDERS and is_quiet_class(base) for base in kind.__mro__)

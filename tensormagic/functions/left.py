@@ -38,9 +38,9 @@ from tensormagic.ops.leaf import INPUT, constant
 
 @contextmanager
 def young(*, stays: bool = False) -> Generator[None]:
-    """Have the garbage collector leave alone what was there before: to look through what a trace made takes a millisecond.
+    """Freeze existing objects in the garbage collector, so that searching the objects of a trace takes a millisecond only.
 
-    What was made stays, where ``stays`` says so: the collector does not look through it in the next call.
+    With ``stays``, the new objects stay frozen, too: the collector skips them in the next call.
     """
     if is_frozen_by_others():
         yield
@@ -60,16 +60,16 @@ def young(*, stays: bool = False) -> Generator[None]:
 
 
 def looked_at() -> None:
-    """Have it known what memory outside of graphs holds now: else what plain Python has stored there looks as if the next trace had."""
+    """Note the present contents of memory outside of graphs, so that earlier stores by plain Python do not seem the next trace's."""
     for value in living.held():
         if isinstance(value, Tensor):
             value.place.buffer.version  # noqa: B018 (which looks)
 
 
 def left_behind(mark: Tensor, *, known: bool) -> list[Tensor]:
-    """The lazy values that were made, or stored into, after ``mark`` and that somebody still has.
+    """The lazy values made, or stored into, after ``mark`` that are still referenced.
 
-    ``known`` says that this function is known to leave some: else it is made sure that they are not in cycles that nobody has.
+    ``known``: this function is known to leave some; otherwise unreachable cycles are collected first.
     """
     for generation in (None, 1, 2):
         if generation is not None:
@@ -85,7 +85,7 @@ _WAITS = 200  # for a thousandth of a second each
 
 
 def _collect(generation: int) -> None:
-    """Collect what is in cycles: Python does nothing while another thread collects, which may be in code of a weak reference."""
+    """Collect cycles, even if another thread is collecting, which may run code of weak references."""
     own, ran = get_ident(), list[bool]()
 
     def note(_phase: str, _info: Mapping[str, Any]) -> None:
@@ -115,7 +115,7 @@ def _stored_since(mark: Tensor) -> list[Tensor]:
 
 
 def held_by(build: Callable[[Any], Any]) -> set[int]:
-    """The identities of what a function that puts parts together holds itself: the types of a list without a known length."""
+    """The identities of the objects that a rebuilding function holds itself: the types in a list of unknown length."""
     seen: dict[int, Any] = {}
     pending: list[Any] = [build]
     while pending:
@@ -142,7 +142,7 @@ def bare(build: Callable[[Any], Any], count: int) -> Callable[[Any], Any]:
 
 
 def together(tree: Any) -> tuple[list[Any], Callable[[Any], Any]]:
-    """The leaves of a result that are computed, and what puts others in their places: a container that occurs twice is one there, too."""
+    """The computed leaves of a result, and a function that rebuilds it with others; a container that occurs twice is rebuilt once."""
     met: dict[int, Any] = {}  # with the containers, so that no other one has their identities
 
     def special(container: Any, usual: Callable[[], Any]) -> Any:
@@ -164,21 +164,21 @@ def together(tree: Any) -> tuple[list[Any], Callable[[Any], Any]]:
 def give_values(
     left: Sequence[Tensor], values: Mapping[Node, Any], label: str, capture: Capture
 ) -> tuple[dict[int, tuple[Tensor, Any]], Memory]:
-    """Have lazy values be of what a call was given, and not of what stood for it.
+    """Rebind lazy values from the trace's stand-ins to the call's arguments.
 
-    Gives what Python would have in their places, by their identities, beside them: numbers, arrays that the call was given, copies of
-    arrays that were computed and have no parts there, and NumPy's views of arrays that were given; and where all of them lie.
+    Returns, by identity, the lazy values with their Python counterparts (numbers, arrays that the call was given,
+    copies of computed arrays without parts, and NumPy views of given arrays), and the memory of all of them.
 
     Parameters
     ----------
     left
         The lazy values.
     values
-        What each argument of the trace was.
+        The value of each argument of the trace.
     label
         The function, for messages.
     capture
-        What the trace has noted.
+        The notes of the trace.
     """
     codes = _codes_of_classes(left, values, capture)
     places = {id(v): v.place for v in left}
@@ -202,7 +202,7 @@ def give_values(
 
 
 def _computed(nodes: list[Node]) -> None:
-    """Have nodes computed, without what they print: the call prints it. Where it fails, there is no call."""
+    """Compute nodes without printing: the call prints. If that fails, there is no call."""
     try:
         with silently():
             session.compute(nodes)
@@ -211,7 +211,7 @@ def _computed(nodes: list[Node]) -> None:
 
 
 def _codes_of_classes(left: Sequence[Tensor], values: Mapping[Node, Any], capture: Capture) -> dict[int, Node]:
-    """Of numbers whose class is data-dependent, by their identities: the node that says which of the classes it is in this call."""
+    """For numbers of data-dependent class, by identity: the node that gives the class in this call."""
     if not capture.classes.of:
         return {}
     with capturing(capture):
@@ -220,14 +220,14 @@ def _codes_of_classes(left: Sequence[Tensor], values: Mapping[Node, Any], captur
 
 
 class Memory:
-    """NumPy's arrays for buffers, and its views of these for places in them, one each."""
+    """NumPy arrays for buffers, and views of these for places, one each."""
 
     def __init__(self, wholes: dict[Buffer, Any]) -> None:
         self.wholes = wholes
         self._parts: dict[Place, Any] = {}
 
     def add_wholes(self, places: Iterable[Place], wanted: Sequence[Place]) -> None:
-        """Give buffers of their own to those of the ``wanted`` places that were computed, and that no other place is a part of."""
+        """Give those ``wanted`` places buffers of their own that were computed and have no other places as parts."""
         inside: dict[Buffer, list[Place]] = {}
         for place in places:
             inside.setdefault(place.buffer, []).append(place)
@@ -239,7 +239,7 @@ class Memory:
                 self.wholes[buffer] = whole_of(buffer, own)
 
     def part(self, place: Place) -> Any:
-        """The array that a place is; None for what is no view of a known one."""
+        """The array of a place; None if it is not a view of a known one."""
         if place.parent is None:
             return self.wholes.get(place.buffer)
         if place not in self._parts:
@@ -250,7 +250,7 @@ class Memory:
 
 @contextmanager
 def rescued(values: Mapping[Node, Any]) -> Generator[None]:
-    """Where the block ends in an error, what it has left in objects is of what the call was given, too."""
+    """If the block fails, rebind what it has left in objects to the call's arguments."""
     mark = wrap(constant(0))
     try:
         yield
@@ -262,7 +262,7 @@ def rescued(values: Mapping[Node, Any]) -> Generator[None]:
 
 
 def tell_until(token: Any, values: Mapping[Node, Any]) -> None:
-    """Print what a trace had to print until ``token``, and raise what it had to check, for what the call was given."""
+    """Print what a trace had printed until ``token``, and raise what it had checked, for the call's arguments."""
     if not isinstance(token, Tensor):
         return
     closed = session.close_over([token.node], list(values), use_values=False)  # what was printed once is printed again
@@ -271,7 +271,7 @@ def tell_until(token: Any, values: Mapping[Node, Any]) -> None:
 
 
 def _given(value: Tensor, values: Mapping[Node, Any]) -> bool:
-    """Whether a lazy value could be made one of what the call was given; one of no argument is that already."""
+    """Whether a lazy value can be rebound to the call's arguments (trivially if it depends on none)."""
     own = value.place.buffer
     node = value.node if own.argument else own.node
     leaves = _stand_ins(node)
@@ -289,7 +289,7 @@ def _stand_ins(node: Node) -> list[Node]:
 
 
 def _of_call(node: Node, values: Mapping[Node, Any]) -> Node:
-    """The node for what the call was given, in place of what stood for that."""
+    """The node with the call's arguments in place of stand-ins."""
     return substituted([node], {n: _input(values[n], str(n["source"].name)) for n in _stand_ins(node) if n in values})[
         0
     ]

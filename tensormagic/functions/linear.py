@@ -138,7 +138,7 @@ def linearize(fun: Any, *primals: Any) -> tuple[Any, Map]:
 
 
 def _both(fun: Any, primals: tuple[Any, ...], again: Map, derive: Map) -> tuple[Any, Map]:
-    """The value, and the map: by another run, ``again``, where that is as the first one, else of the same run by ``derive``."""
+    """The value, and the linear map: by running ``again`` if that is like the first run, else from the same run by ``derive``."""
     function = kept(of_callable, fun)
     if context.current() is not None:
         return _captured(function, primals, derive)
@@ -172,7 +172,7 @@ def _has_moved(function: Function, key: Any) -> bool:
 
 
 def _alike(function: Function, primals: tuple[Any, ...], whole: Record) -> tuple[Given, bool] | None:
-    """The values of a call of which two runs are alike, for code that one run without values cannot capture; else None."""
+    """The values of a call whose runs are alike, for code that cannot be captured in one run without values; else None."""
     if not taken_back(whole) or function.record((primals, {})).why:
         return None
     given, stores = function.stored(primals)
@@ -183,7 +183,7 @@ def _alike(function: Function, primals: tuple[Any, ...], whole: Record) -> tuple
 def _twice(
     function: Function, primals: tuple[Any, ...], given: Given, known: Record, again: Map, *, stores: bool
 ) -> tuple[Any, Map]:
-    """The value of one run, and the map of others: of the arguments, and of what is read, as they were."""
+    """The value of one run, and the linear map by further runs, at the arguments and reads as they were."""
     leaves, build = flatten(primals)
     kept = [_kept(v) for v in leaves]  # arrays may be stored into before the map is used
     held = [(read, value, _kept(value)) for read, value in given.held]
@@ -207,7 +207,7 @@ def _twice(
 
 @contextmanager
 def _as_it_was(held: Sequence[tuple[Any, Any]]) -> Generator[None]:
-    """Have arrays hold what they held; afterwards, what they hold now."""
+    """Restore former contents of arrays for the duration of the block."""
     arrays = [(v, was, v.copy()) for v, was in held if isinstance(v, np.ndarray) and v.flags.writeable]
     for array, was, _ in arrays:
         np.copyto(array, was)
@@ -294,7 +294,7 @@ def _computed(function: Function, primals: tuple[Any, ...], key: Any, derive: Ma
 
 
 def _values(tree: Any, beside: list[Node], math: str) -> tuple[Any, list[Any]]:
-    """What lazy values hold, in one run with what stands ``beside``."""
+    """The values of lazy arrays, computed in one run together with ``beside``."""
     leaves, build = flatten(tree)
     lazy = [v.node for v in leaves if isinstance(v, Tensor)]
     every = list(lazy)
@@ -335,7 +335,7 @@ def _pulling(fun: Any) -> Function:
 
 
 def _pulled(closed: Closed, cotangents: Any) -> Any:
-    """Cotangents of the results of what was run, pulled back to its arguments."""
+    """Pull cotangents of the results back to the arguments."""
     results = numbers_alone(flatten(closed.result)[0], closed.label)
     given = fitted("cotangent", closed.label, flatten(cotangents)[0], results)
     stable = normal_form(results, closed.wrt)

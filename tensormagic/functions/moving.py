@@ -21,7 +21,7 @@ _ONE_BY_ONE = 4  # places that are tried by themselves, where all of them at onc
 
 
 def moved(record: Record) -> tuple[Inside, ...]:
-    """The places whose values have changed, where nothing else has changed since, and each may be an input; else none."""
+    """The places whose values have changed, if nothing else has and each may be an input; else empty."""
     if record.why:
         return ()
     found: dict[Any, Inside] = {}
@@ -46,7 +46,7 @@ def arrays_of(record: Record) -> tuple[Inside, ...]:
 
 
 def _moved_in(check: Check, record: Record) -> list[Inside]:
-    """The places of one check; none where it is not such a change."""
+    """The places of one check; empty if it is no such change."""
     if check.kind == "array":
         places = list(_places_of(check.operands[0], record.checks))
         return [Inside(told, [place], moving=True) for place, told in places] if len(places) == 1 else []
@@ -72,7 +72,7 @@ def _one(place: tuple[Any, Any], before: Any, told: str) -> list[Inside]:
 
 
 def _kind(value: Any) -> Any:
-    """What has to be the same of the values of a place; None for what is no input."""
+    """What must stay the same of the values of a place; None for a value that is no input."""
     if type(value) is np.ndarray:
         return (value.dtype, value.ndim) if value.dtype.kind in "biufc" else None
     return type(value) if is_number(value) and type(value).__module__ in {"builtins", "numpy"} else None
@@ -91,7 +91,7 @@ def choices_of(places: Sequence[Inside]) -> list[tuple[Inside, ...]]:
 
 
 def agree(results: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Whether two traces of one function gave the same, but for the rounding of what was computed while it was captured."""
+    """Whether two traces of one function gave the same, up to rounding of values computed at capture."""
     return len(results) == len(others) and all(map(_agree, results, others))
 
 

@@ -78,7 +78,7 @@ def named(code: CodeType) -> Named:
 
 
 def _asked(code: CodeType, steps: list[tuple[str, tuple[str, ...]]]) -> tuple[set[str], set[str]]:
-    """Attributes that may be asked of a module called ``random``; names whose values are not only asked for an attribute at once."""
+    """Attributes that may be taken from a module called ``random``, and names whose values are used other than for an attribute."""
     fast = [_fast(*step) if "_FAST" in step[0] else _NEITHER for step in steps]
     given = [
         (name, k > 0 and steps[k - 1][0].startswith("CALL")) for k, (stored, _) in enumerate(fast) for name in stored
@@ -102,7 +102,7 @@ def _asked(code: CodeType, steps: list[tuple[str, tuple[str, ...]]]) -> tuple[se
 
 
 def _fast(operation: str, names: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """The local variables that an operation stores into, and those that it loads."""
+    """The local variables that an operation stores, and those that it loads."""
     pairs = list(zip(re.findall(r"STORE_FAST|LOAD_FAST", operation), names, strict=False))
     return [n for kind, n in pairs if kind == "STORE_FAST"], [n for kind, n in pairs if kind == "LOAD_FAST"]
 
@@ -126,7 +126,7 @@ _ATTRIBUTES = {
 
 
 def _by_operators(text: bytes) -> set[str]:
-    """The methods of objects that operators and formats call, as far as these may be C's and read what no code names."""
+    """The methods that operators and formats call, if these may be C code reading names that no code mentions."""
     found = {name for name, numbers in _METHODS.items() if not numbers.isdisjoint(text[::2])}
     return found | ({"__mod__"} if any(text[k : k + 2] in _REMAINDERS for k in range(0, len(text), 2)) else set[str]())
 

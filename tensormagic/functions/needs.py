@@ -27,28 +27,28 @@ _TYPE = re.compile(r"\w+\[(?P<shape>.*)\]\s*$")
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """What sizes are called, and what they are for arguments.
+    """Names of sizes, and their values for arguments.
 
     Parameters
     ----------
     called
-        What the user calls symbols and integers.
+        The user's names of symbols and integers.
     numbers
-        What they are, where arguments were given.
+        Their values, if arguments were given.
     """
 
     called: Mapping[Atom, str]
     numbers: Mapping[Atom, int] = field(default_factory=dict)
 
     def name(self, size: Atom) -> str:
-        """What a symbol or an integer is called in formulas; a data-dependent one by its operation and line."""
+        """The name of a symbol or integer in formulas; a data-dependent one is named by its operation and line."""
         found = self.called.get(size)
         if found is not None:
             return found
         return size.name if isinstance(size, Symbol) else f"{_told(size)}"
 
     def number(self, size: Atom) -> int:
-        """What it is; a LookupError where that is not known."""
+        """The value; raises LookupError if it is not known."""
         return self.numbers[size]
 
 
@@ -60,9 +60,9 @@ def _told(node: Node) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Formula:
-    """A number that sizes decide.
+    """A number that follows from sizes.
 
-    ``str`` gives the formula in the names of sizes, ``int`` the number where all of them are known.
+    ``str`` gives the formula in the names of sizes, ``int`` the number if all of them are known.
     """
 
     amount: Amount
@@ -212,7 +212,7 @@ class StepWork:
 
     @property
     def intensity(self) -> float | str:
-        """Floating-point operations for each byte; as a formula where sizes are not known. Infinite where no array is touched."""
+        """Floating-point operations per byte; a formula if sizes are not known. Infinite if no array is touched."""
         flops, moved = self.flops.number, self.moved.number
         if moved == 0:
             return float("inf")
@@ -256,7 +256,7 @@ class Work(StepWork):
 
 
 def work_of(plan: Plan, sizes: Sizes, name: str, at: Callable[..., Work]) -> Work:
-    """The work of a plan, as formulas, or as numbers where the sizes are known; ``at`` gives it for arguments."""
+    """The work of a plan as formulas, or as numbers if the sizes are known; ``at`` gives it for arguments."""
 
     def number(size: Size) -> Size:
         return substitute(size, sizes.numbers)
@@ -271,7 +271,7 @@ def work_of(plan: Plan, sizes: Sizes, name: str, at: Callable[..., Work]) -> Wor
 
 
 def memory_of(plan: Plan, sizes: Sizes, outside: int, at: Callable[..., Memory], args: Sequence[Any] | None) -> Memory:
-    """The memory of a plan, of whose parameters the last ``outside`` are no arguments; ``at`` gives it for arguments."""
+    """The memory of a plan whose last ``outside`` parameters are no arguments; ``at`` gives it for arguments."""
     ledger, graph = plan.ledger, plan.graph
     count = len(graph.parameters) - outside
 
@@ -302,7 +302,7 @@ def _constants(plan: Plan) -> list[Node]:
 
 
 def _copied(graph: Graph, packed: Mapping[Node, None], args: Sequence[Any]) -> int:
-    """The bytes of arguments that are copied, since they are not in C order."""
+    """The bytes of arguments that are copied because they are not in C order."""
     pairs = [(n, v) for n, v in zip(graph.parameters, args, strict=False) if n in packed]
     return sum(
         v.nbytes for _, v in pairs if isinstance(v, np.ndarray) and not (v.flags.c_contiguous and v.flags.aligned)
@@ -323,7 +323,7 @@ def _names(plan: Plan) -> list[str]:
 
 
 def sizes_of(graph: Graph, running: Graph, arguments: Sequence[Any]) -> Sizes:
-    """What the sizes of a graph are called: as types name them, and as parameters that are integers are."""
+    """Names for the sizes of a graph, from its types and integer parameters."""
     called: dict[Atom, str] = {}
     taken: set[str] = set()
     for parameter, given in zip(graph.parameters, arguments, strict=False):
@@ -339,7 +339,7 @@ def sizes_of(graph: Graph, running: Graph, arguments: Sequence[Any]) -> Sizes:
 
 
 def numbers_of(running: Graph, sizes: Mapping[Any, int], values: Sequence[Any]) -> dict[Atom, int]:
-    """What symbols and integers among the arguments are."""
+    """The values of symbols and integers among the arguments."""
     found: dict[Atom, int] = dict(sizes)
     for node, value in zip(running.parameters, values, strict=False):
         if not node.type.shape and node.type.dtype.kind in "iub":

@@ -36,14 +36,14 @@ def is_opaque(function: Any) -> bool:
 
 
 def called(function: Any, *args: Any, **options: Any) -> Any:
-    """What a call in a rule gives: a part of a side, where an opaque function is called with variables."""
+    """The result of a call in a rule: part of a side, if an opaque function is called with variables."""
     if options or not is_opaque(function) or not any(isinstance(a, Tensor) for a in args):
         return function(*args, **options)
     return build(declared(function, len(args)), *args)
 
 
 def opened(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A generator of rules whose calls of opaque functions become parts of its sides; itself, where its text is not known."""
+    """A generator of rules whose calls of opaque functions become parts of its sides; unchanged if its text is not known."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
@@ -90,7 +90,7 @@ def in_text(text: str, space: Mapping[str, Any]) -> dict[str, Pointwise]:
 
 
 def _behind(tree: ast.expr, space: Mapping[str, Any]) -> Any:
-    """What a name, or an attribute of one, is in a notebook."""
+    """The notebook object that a name, or an attribute of one, refers to."""
     if isinstance(tree, ast.Attribute):
         return getattr(_behind(tree.value, space), tree.attr, None)
     return space.get(tree.id) if isinstance(tree, ast.Name) else None
@@ -102,7 +102,7 @@ _in_force: set[Declared] = set()
 
 
 def put_in_force(rules: Iterable[Rule]) -> None:
-    """Have calls of the functions that patterns of ``rules`` hold captured, so that these find them; of no others."""
+    """Capture calls of exactly those opaque functions that occur in patterns of ``rules``."""
     patterns = [r.pattern for r in rules if isinstance(r.pattern, Node)]
     _in_force.clear()
     _in_force.update(n.op for n in topological(patterns) if isinstance(n.op, Declared))
@@ -110,7 +110,7 @@ def put_in_force(rules: Iterable[Rule]) -> None:
 
 
 def _captured(function: Any) -> Callable[..., Any] | None:
-    """What is called in place of a function that a pattern holds."""
+    """The replacement for an opaque function that occurs in a pattern; else None."""
     op = op_of(function.real() if isinstance(function, Vectorized) else function)
     if op is None or op not in _in_force:
         return None

@@ -27,9 +27,10 @@ class Outward:
     Parameters
     ----------
     classes
-        Numbers whose class is data-dependent: which result, behind the ``count`` of the user's, says that, and what it may say.
+        Numbers of data-dependent class: for each the index of a result after the ``count`` of the user's, and the
+        possible classes.
     frozen
-        Arrays that NumPy gives as what cannot be stored into.
+        Arrays that NumPy returns read-only.
     """
 
     count: int = 0
@@ -40,7 +41,7 @@ class Outward:
         return bool(self.classes or self.frozen)
 
     def given(self, results: Sequence[Any], arrays: Sequence[Any] = ()) -> list[Any]:
-        """The user's results as Python has them; those in ``arrays`` of the caller's stay as they are."""
+        """The user's results as Python has them; those in the caller's ``arrays`` stay."""
         found = list(results[: self.count])
         own = {k for k, array in enumerate(arrays) if array is not None}
         for k in self.frozen:
@@ -59,7 +60,7 @@ class Outward:
 
 
 def outward_of(written: Mapping[str, Any] | None, count: int) -> Outward:
-    """What a file says; of a function with ``count`` results, where it says nothing."""
+    """Read from a file's data; for a function with ``count`` results if the file has none."""
     if written is None:
         return Outward(count)
     classes = {int(k): (int(code), [*map(parse_type, types)]) for k, (code, types) in written["classes"].items()}
@@ -67,7 +68,7 @@ def outward_of(written: Mapping[str, Any] | None, count: int) -> Outward:
 
 
 def outward_and_nodes(results: Sequence[Any], nodes: Sequence[Node]) -> tuple[Outward, list[Node]]:
-    """What the results of a trace are beside their values, and their nodes, with those behind them that say it."""
+    """What the results of a trace are beside their values, and their nodes followed by additional ones that say it."""
     every = list(nodes)
     coded = codes_behind(nodes, every)
     frozen = tuple([k for k, v in enumerate(results) if is_frozen(v)])
@@ -75,7 +76,7 @@ def outward_and_nodes(results: Sequence[Any], nodes: Sequence[Node]) -> tuple[Ou
 
 
 def codes_behind(nodes: Sequence[Node], every: list[Node]) -> Coded:
-    """Put the codes of numbers whose class is data-dependent behind all results."""
+    """Append the codes of numbers of data-dependent class to the results."""
     capture, found = context.current(), Coded()
     for k, node in enumerate(nodes):
         classes = classes_of(node) if is_number(node.type) else None
@@ -86,7 +87,7 @@ def codes_behind(nodes: Sequence[Node], every: list[Node]) -> Coded:
 
 
 def is_frozen(result: Any) -> bool:
-    """Whether NumPy's array there is read-only."""
+    """Whether NumPy's array would be read-only."""
     if isinstance(result, np.ndarray):
         return not result.flags.writeable
     return isinstance(result, Tensor) and result.type.form == "array" and result.place.frozen

@@ -44,7 +44,7 @@ from tensormagic.ops.effects.telling import MOST_HEARD, hear, heard
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """What a body gave: nodes of arguments, of results and then of stores, how results are put together, and what it relies on.
+    """The outcome of tracing: nodes of arguments, results and stores, how results are assembled, and what it relies on.
 
     ``new`` are the reads that were not known before.
     """
@@ -79,7 +79,7 @@ def refuse_stores(tensors: Sequence[Tensor], label: str) -> None:
 
 @contextmanager
 def _no_halves(capture: Capture, containers: Containers, tensors: Sequence[Tensor]) -> Generator[None]:
-    """Raise ``Halfway`` where the user's own error comes after a change of what the function was called with, a print or a check."""
+    """Raise ``Halfway`` if the user's error comes after a change of an argument, a print or a check."""
     try:
         yield
     except (CaptureError, GuardError):
@@ -94,12 +94,12 @@ def _no_halves(capture: Capture, containers: Containers, tensors: Sequence[Tenso
 
 
 def _is_given_up(error: Exception) -> bool:
-    """Whether what a body has raised is none of the user's own errors: Python may run the call, or nobody does."""
+    """Whether an error is not the user's own: then Python may run the call, or nobody."""
     return isinstance(error, (CaptureError, GuardError, Halfway))
 
 
 def _fresh(capture: Capture, given: Given) -> tuple[list[Read], list[Tensor]]:
-    """What a trace has read from outside beside what it was given, and the lazy arrays for it."""
+    """The reads of a trace that were not given to it, and lazy arrays for them."""
     known = {place_of(read) for read, _ in given.held}
     new = [read for place, read in capture.names.noted.items() if place not in known]
     return new, [t for p in map(place_of, new) if isinstance(t := capture.names.lifted.get(p), Tensor)]
@@ -114,7 +114,7 @@ def trace(
     users: bool = False,
     there: Mapping[int, Any] | None = None,
 ) -> Trace:
-    """Run ``body``, the user's own code or what was made of that, over abstract arguments of the types of the values that are given."""
+    """Run ``body`` (the user's code, or code made of it) over abstract arguments with the types of the given values."""
     capture = Capture(label, abstract=True, complexes=Complexes(complex_sites), order=Order(whole=users))
     tensors = [abstract_tensor(v, n) for v, n in zip(given.values, names, strict=True)]
     leaves = [t.node for t in tensors]
@@ -196,7 +196,7 @@ class Specialisation:
     objects: list[Any] = field(default_factory=list[Any])  # that one call has made, and gives
 
     def whole(self, values: Sequence[Any]) -> Sequence[Any]:
-        """The values of all parameters of the graph, where ``values`` are those of arguments and reads."""
+        """The values of all parameters of the graph, given ``values`` of arguments and reads."""
         if not self.extra:
             return values
         if self.held is None:
@@ -208,7 +208,7 @@ class Specialisation:
         return self.graph.bind([np.shape(v) for v in self.whole(values)])
 
     def bound(self, sizes: dict[Any, int]) -> Callable[[Sequence[Any]], Any] | None:
-        """What computes the results by machine code, for these sizes; None where there is more to do, and where it is not there yet."""
+        """A function that computes the results by machine code for these sizes; None if more is to be done, or it is not ready."""
         return None if self.stores or self.gives or self.lens is not None or self.caught else self.program.bound(sizes)
 
     def fits(self, given: Given) -> bool:
@@ -217,16 +217,16 @@ class Specialisation:
 
     @property
     def acts(self) -> bool:
-        """Whether a run prints, or calls what is outside of the graph."""
+        """Whether a run prints, or calls functions outside of the graph."""
         return self.program.tells or bool(self.program.calls)
 
     @property
     def commits(self) -> bool:
-        """Whether a run changes what the caller has, once everything has worked, or before it raises an error."""
+        """Whether a run changes the caller's data, after success or before it raises an error."""
         return bool(self.stores.inputs) or bool(self.gives.changed) or self.gives.halfway
 
     def run(self, sizes: dict[Any, int], values: Sequence[Any], given: Sequence[Any], call: Any = None) -> Any:
-        """The result as the user's function would give it, stored into arrays that were ``given`` and containers of the ``call``."""
+        """The function's result, with stores into the ``given`` arrays and the containers of the ``call``."""
         values = self.whole(values)
         if not (self.stores or self.gives):
             asks = self.lens is not None or self.caught or floating.raises()
@@ -244,7 +244,7 @@ class Specialisation:
         return results[0] if self.single else self.gives.together(self.build, results, call)
 
     def results(self, sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:
-        """What the graph gives: by the tier that is ready; by NumPy, where floating-point errors are to raise."""
+        """The graph's results, by the tier that is ready; by NumPy if floating-point errors are to be raised."""
         if not self.program.calls:
             return self._results(sizes, values)
         with logged():
@@ -278,7 +278,7 @@ class Specialisation:
 
 @dataclass(eq=False)
 class Known:
-    """A program for values of known types and shapes: the sizes, what has to be as it was, what keys know by its id, and its reads."""
+    """A program for known types and shapes: its sizes, what must be unchanged, objects kept alive for keys, and its reads."""
 
     program: Specialisation
     sizes: dict[Any, int]
@@ -289,7 +289,7 @@ class Known:
     match: Callable[[tuple[Any, ...]], Any] | None = None  # tells the form of its arguments
 
     def run(self, values: Sequence[Any]) -> Any:
-        """The result, where ``values`` are those of the inputs and of the reads."""
+        """The result for ``values`` of the inputs and reads."""
         program = self.program
         if self.bound is None:
             self.bound = program.bound(self.sizes)
@@ -300,7 +300,7 @@ class Known:
         return program.run(self.sizes, values, values)
 
     def values(self, args: Sequence[Any]) -> list[Any]:
-        """The arguments and what the reads hold; a KeyError where that is of another kind."""
+        """The arguments and the values of the reads; raises KeyError if one is of another kind."""
         found = list(args)
         for (name, space), before in self.reads:
             value = space[name]
@@ -311,12 +311,12 @@ class Known:
 
 
 def evaluated(program: Specialisation, given: Given) -> list[Any]:
-    """What the graph of a program gives, without its stores."""
+    """The results of a program's graph, without its stores."""
     return program.results(program.sizes(given.values), program.whole(given.values))
 
 
 def fits(program: Specialisation, values: Sequence[Any]) -> bool:
-    """Whether the sizes of values are ones that a program was made for."""
+    """Whether a program was made for the sizes of these values."""
     try:
         program.sizes(values)
     except GuardError:

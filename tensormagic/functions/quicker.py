@@ -27,7 +27,7 @@ _MOST = 128  # forms of calls that are remembered
 
 
 class Clock:
-    """What has gone by since it was made: the less of wall and CPU time, as another program, or another thread, adds to one of them."""
+    """Elapsed time: the lesser of wall and CPU time, since another program or thread adds to one of them."""
 
     def __init__(self) -> None:
         self._wall, self._cpu = time.perf_counter(), time.process_time()
@@ -40,7 +40,7 @@ class Clock:
 
 @dataclass(eq=False)
 class _Race:
-    """One form of calls: what Python has taken for it, and machine code, at best."""
+    """One form of calls: the best times of Python and of machine code."""
 
     python: float
     machine: float = math.inf
@@ -58,7 +58,7 @@ class _Race:
 
 @dataclass(eq=False)
 class Quicker:
-    """Who runs calls of a function of which Python ran the first, by their form."""
+    """Decides, for each form of calls that Python ran first, what runs further calls."""
 
     _races: OrderedDict[Any, _Race] = field(default_factory=OrderedDict[Any, _Race])
     _any: bool = False  # whether Python has run any again
@@ -73,7 +73,7 @@ class Quicker:
         return race is not None and race.is_pythons
 
     def by_python(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """What Python makes of a call, which is timed; :data:`first.NOT` where captured code is asked."""
+        """The result of a call run and timed in Python; :data:`first.NOT` if captured code must be used."""
         form = _form(args)  # before the call, which may store into arrays
         clock: list[Clock] = []
         result = first.result_of(function, args, lambda: clock.append(Clock()))
@@ -89,7 +89,7 @@ class Quicker:
         return result
 
     def begin(self, known: Known, args: tuple[Any, ...], seen: Seen, key: Any) -> None:
-        """Time the first runs of a program that ``seen`` has by a key, where it is known what Python takes for such a call."""
+        """Time the first runs of a program stored in ``seen`` under ``key``, if Python's time for such a call is known."""
         race = self._races.get(_form(args))
         if race is None or race.runs or not _LEAST <= race.python < math.inf:
             return
@@ -113,7 +113,7 @@ class Quicker:
 
 
 def _form(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """What tells a call with such arrays and numbers: their types, shapes, and whole numbers."""
+    """The key of a call with such arrays and numbers: types, shapes, and integers."""
     try:
         return known_by(None, args, {})[0]
     except (KeyError, TypeError):

@@ -44,7 +44,7 @@ def is_input(value: Any) -> bool:
 def look(read: Read, *, lasting: bool = True) -> Any:
     """What captured code sees under a name: lazy arrays for arrays and floats.
 
-    ``lasting`` says that the name is there before and after the trace, and not made by the code that is traced.
+    ``lasting``: the name exists before and after the trace, rather than being made by the traced code.
     """
     name, space = read
     value = space[name]
@@ -61,7 +61,7 @@ def look(read: Read, *, lasting: bool = True) -> Any:
 
 
 def _lifted(read: Read, value: Any, capture: Any) -> Any:
-    """The input of the trace for what a name holds."""
+    """The input of the trace for the value of a name."""
     place = place_of(read)
     if place not in capture.names.lifted:
         capture.names.lifted[place] = found_input(value, read[0], capture)
@@ -74,7 +74,7 @@ def is_moving(value: Any) -> bool:
 
 
 def reads_of(function: types.FunctionType) -> tuple[Read, ...]:
-    """The globals and closure cells that a function reads itself; what helpers read is noted when they are called."""
+    """The globals and closure cells that a function reads itself; reads of helpers are noted when they are called."""
     if is_librarys(function):
         return ()
     space = function.__globals__
@@ -95,7 +95,7 @@ def is_librarys(function: types.FunctionType) -> bool:
 
 
 def called_body(function: Callable[..., Any]) -> Body:
-    """What captured code calls for ``function``: ours for a library's or Python's, a method staged."""
+    """The replacement of ``function`` in captured code: our version of a library's or Python's function, a staged method."""
 
     def body(*args: Any, **options: Any) -> Any:
         return called(function)(*args, **options)
@@ -139,7 +139,7 @@ def captured_body(function: types.FunctionType, *, lasting: bool) -> Body:
 
 
 def _checked_call(function: types.FunctionType, made: Body, args: Any, options: Any) -> Any:
-    """What a function gives; arguments that do not fit it are told by how it is called."""
+    """The result of a function; an error about its arguments shows how it is called."""
     try:
         return made(*args, **options)
     except TypeError as error:
@@ -153,9 +153,9 @@ def _checked_call(function: types.FunctionType, made: Body, args: Any, options: 
 
 
 def _names_of(code: types.CodeType, function: types.FunctionType) -> set[str]:
-    """The names outside of a function that its ``code`` may bind: all there are, where that has their dictionary.
+    """The outside names of a function that its ``code`` may bind; all, if the code has their dictionary.
 
-    ``code`` is as the user wrote it: that of staged code is nested, and to compare two of these, equal ones, takes too long.
+    ``code`` is as the user wrote it: staged code is nested, and comparing two equal ones takes too long.
     """
     every = not IN_NAMESPACES.isdisjoint(steps.named(code, "LOAD_GLOBAL", "LOAD_NAME"))
     return {*home.bound(code), *code.co_freevars, *(function.__globals__ if every else ())}
@@ -173,7 +173,7 @@ _BINDING = {"STORE_GLOBAL", "STORE_DEREF", "DELETE_GLOBAL", "DELETE_DEREF"}
 
 
 def _held(function: types.FunctionType, name: str) -> Any:
-    """What a function finds under a name of its globals or closure cells; None for nothing."""
+    """The value of a global or closure cell of a function; None if there is none."""
     free = function.__code__.co_freevars
     if name not in free:
         return function.__globals__.get(name)
@@ -192,9 +192,9 @@ def _rebind(function: types.FunctionType, seen: Mapping[str, Any], lasting: bool
 
 
 def _captured(value: Any, function: types.FunctionType, lasting: bool) -> Any:
-    """What captured code has under a name: of a function beside the one that names it, the function itself, captured when it is called.
+    """The value of a name in captured code; a neighbouring function is itself, and captured when it is called.
 
-    Code without a source calls what it finds: that is then the captured body.
+    Code without source calls what it finds: that is then the captured body.
     """
     capture = context.current()
     if capture is None or not isinstance(value, types.FunctionType) or value.__globals__ is not function.__globals__:

@@ -15,7 +15,7 @@ _SECONDS = 2.0  # of capturing
 
 @dataclass(eq=False)
 class Recaptured:
-    """Calls of one function that captured it anew, since what it reads could not be checked."""
+    """Calls of one function that were captured anew because what it reads could not be checked."""
 
     calls: int = 0
     seconds: float = 0.0
@@ -23,7 +23,7 @@ class Recaptured:
     told: bool = False
 
     def add(self, name: str, reason: str, seconds: float) -> None:
-        """A call that captured, for this reason; the user is told once, when capturing has taken noticeable time."""
+        """Record a capture and its reason; the user is told once, when capturing has taken noticeable time."""
         self.calls, self.seconds = self.calls + 1, self.seconds + seconds
         if not self.reason and reason != UNKNOWN.why:
             self.reason = reason

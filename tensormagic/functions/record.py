@@ -61,7 +61,7 @@ def bits(value: Any) -> Any:
 
 
 def same(value: Any, before: Any) -> bool:
-    """Whether a value is what it was: an object the same object, a number or a text one of the same type and bits."""
+    """Whether a value is unchanged: the same object, or a number or text of the same type and bits."""
     if value is before or before is ANYTHING:
         return True
     kind = type(value)
@@ -76,7 +76,7 @@ def same(value: Any, before: Any) -> bool:
 
 
 def same_items(items: Any, before: Any) -> bool:
-    """Whether what is gone over gives what it gave."""
+    """Whether an iterable yields the same items."""
     return len(items) == len(before) and all(map(same, items, before))
 
 
@@ -87,14 +87,14 @@ def same_array(array: Any, before: tuple[Any, ...]) -> bool:
 
 
 def same_table(table: Any, before: Any) -> bool:
-    """Whether a table of pandas holds what a copy of it holds, with the same labels."""
+    """Whether a pandas table equals its copy, labels included."""
     names = [getattr(t, "name", None) for t in (table, before)], [t.index.names for t in (table, before)]
     return table.equals(before) and all(now == then for now, then in names)
 
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """One thing that was read: the kind of the check, its operands, what the user calls it, and what holds it, with the key there."""
+    """One thing that was read: the kind of check, its operands, the user's name, and its holder and key."""
 
     kind: str
     operands: tuple[Any, Any, Any]
@@ -107,24 +107,25 @@ class Check:
 
 
 class Record:
-    """What a trace has read, and whether it is as it was.
+    """What a trace has read, and whether it is unchanged.
 
     Parameters
     ----------
     checks
         What was read.
     why
-        What was read that no check can be made for; empty where there is nothing. Then the trace holds for one call only.
+        Something read that cannot be checked; empty if there is nothing. Otherwise the trace holds for one call only.
     lazy
         Which of that is a lazy value.
     typed
-        Whether code that Python itself runs (properties, operators) may ask for the type of what it reads.
+        Whether code run by Python itself (properties, operators) may ask for the types of what it reads.
     seen
-        The objects that were looked into.
+        The objects examined.
     partial
-        Whether it lacks what a trace is expected to make inputs of: then it says only whether that trace has changed something.
+        Whether it lacks what a trace is expected to turn into inputs: then it only says whether that trace has changed
+        something.
     by_calls
-        Whether nothing but calls that are counted (``capture/loud.py``) can change what no check can be made for.
+        Whether only counted calls (``capture/loud.py``) can change what cannot be checked.
     """
 
     def __init__(
@@ -149,11 +150,11 @@ class Record:
         self.holds: Callable[[], bool] = _never if why else self._all
 
     def there(self) -> dict[int, Any] | None:
-        """The objects that were there, by identity; None where they are not known."""
+        """The existing objects, by identity; None if they are not known."""
         return None if self.why else {id(v): v for v in self._seen}
 
     def unseen(self) -> str:
-        """What may have changed without a check that tells; empty where nothing has."""
+        """What may have changed without a failing check; empty if nothing has."""
         return "" if self._calls is not None and self._calls == loud.made() else self.why
 
     def changed(self) -> str:

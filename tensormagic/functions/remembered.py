@@ -50,9 +50,9 @@ class Memory:
     beside
         What else decides what is in the record.
     kept
-        What is known of the texts; None where there is no record.
+        What is known of the texts; None without a record.
     verdicts, squares
-        What rules see in them, as far as they were asked.
+        Which rules apply in them, as far as that was asked.
     """
 
     codes: list[CodeType]
@@ -74,7 +74,7 @@ class Memory:
 
 
 class Note(NamedTuple):
-    """What waits to be written, and what completes it before that."""
+    """A record waiting to be written, and a function that completes it."""
 
     memory: Memory
     kept: Kept
@@ -82,7 +82,7 @@ class Note(NamedTuple):
 
 
 def memory_of(found: Ordinary, args: tuple[Any, ...]) -> Memory | None:
-    """What is known of a call's texts; None where nothing is kept."""
+    """What is known of a call's texts; None if nothing is stored."""
     if not enabled or _VERSIONS is None:
         return None
     beside = _VERSIONS, config.level(""), [*map(_kind, args)], [*meanings(found)]
@@ -109,7 +109,7 @@ def _records(folder: Path) -> frozenset[str]:
 
 
 def _kind(value: Any) -> Any:
-    """What of an argument decides what rules see: integers are numbers that are known, and axes of one element are none."""
+    """What of an argument decides which rules apply: integers by value, and axes of one element as such."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, tuple([min(n, 2) for n in value.shape])
     known = isinstance(value, int | np.integer | np.bool_)
@@ -142,7 +142,7 @@ def _record(memory: Memory, kept: Kept) -> bytes:
 
 
 def _in_file(code: CodeType, file: str) -> CodeType:
-    """Code, with the places in it that are noted as it runs, in the file where its text is now."""
+    """Code relocated, with the places recorded in it, to the file where its text is now."""
     before = code.co_filename
     constants = tuple([(file, *c[1:]) if isinstance(c, tuple) and c[:1] == (before,) else c for c in code.co_consts])
     return renamed(code.replace(co_consts=constants), file)
@@ -154,7 +154,7 @@ _waiting: dict[int, Note] = {}  # by the identities of what they have: it is nam
 
 
 def note(memory: Memory, kept: Kept, complete: Callable[[], Kept | None] | None = None) -> None:
-    """Keep what is known of a call's texts by now, from the end of the process on; ``complete`` finds out more before that."""
+    """Store what is known of a call's texts at the end of the process; ``complete`` finds out more before that."""
     if memory.kept is not None:
         kept = kept._replace(copies={**memory.kept.copies, **kept.copies})
     _waiting[id(memory)] = Note(memory, kept, complete)
@@ -180,9 +180,9 @@ def write() -> None:
 
 
 def _versions() -> tuple[Any, ...] | None:
-    """What records depend on beside the user's program: versions, and of this package the files, which have one version as they change.
+    """What records depend on beside the user's program: versions, and this package's files, which may change within a version.
 
-    None where it is not in files.
+    None if the package is not in files.
     """
     here = Path(__file__).parent
     try:

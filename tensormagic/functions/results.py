@@ -24,7 +24,7 @@ from tensormagic.ops.leaf import constant
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """What a body gave.
+    """The results of a body.
 
     Attributes
     ----------
@@ -33,9 +33,9 @@ class Results:
     nodes
         Their nodes.
     build
-        How others in their places are put together.
+        Rebuilds the result with other leaves.
     objects
-        What is handed over itself and was made in this call: the body runs at each.
+        Returned objects that were made in this call: the body runs at each call.
     """
 
     leaves: list[Any]
@@ -52,23 +52,23 @@ class _Object:
 
 
 def results_of(result: Any, label: str, there: Mapping[int, Any], special: Special) -> Results:
-    """What a function has returned, taken apart.
+    """Take a function's return value apart.
 
     Parameters
     ----------
     result
-        What it has returned.
+        The return value.
     label
         The function, for messages.
     there
-        What was there before the call, by identity.
+        The objects that existed before the call, by identity.
     special
         Takes containers apart.
 
     Raises
     ------
     CaptureError
-        For an iterator: what it gives is computed after the call, when there is no capture.
+        For an iterator: its items would be computed after the call, without a capture.
     """
     found, build = computed(result, special)
     nodes = [_node(v, label) for v in found]
@@ -86,7 +86,7 @@ def results_of(result: Any, label: str, there: Mapping[int, Any], special: Speci
 
 
 def refuse_tables(values: Sequence[Any], label: str) -> None:
-    """Refuse tables among what a call gives or leaves: these are pandas' own, and no arrays."""
+    """Refuse tables among the results and values left of a call: these are pandas objects, not arrays."""
     found: Any = next((v for v in values if isinstance(v, Tensor) and v.has_labels), None)
     if found is not None:
         kind = "Series" if found.columns is None else "DataFrame"
@@ -94,12 +94,12 @@ def refuse_tables(values: Sequence[Any], label: str) -> None:
 
 
 def numbers_in(result: Any, label: str) -> Any:
-    """What a function gives, where numbers are needed: one that is None for some data has to be there.
+    """The numeric value of a result; one that may be None is checked when the graph runs.
 
     Raises
     ------
     CaptureError
-        For a text with numbers in it, and for one of several values, of data-dependent choice.
+        For a text with numbers in it, and for a data-dependent choice of other values.
     """
     if isinstance(result, PerhapsNumber):
         message = f"{result.said} is None, for these data, where {label} has to give a number"
@@ -116,7 +116,7 @@ def numbers_in(result: Any, label: str) -> Any:
 
 
 def numbers_alone(results: Sequence[Any], label: str) -> list[Node]:
-    """The nodes of results that have to be arrays and numbers.
+    """The nodes of results that must be arrays and numbers.
 
     Raises
     ------

@@ -16,7 +16,7 @@ from tensormagic.ops.effects.raising import CHECK
 
 @contextmanager
 def but_for(printed: str) -> Generator[None]:
-    """Let code that is run again print what has not been ``printed``."""
+    """Suppress what was already ``printed`` while code is run again."""
     if not printed:
         yield
         return
@@ -31,11 +31,11 @@ def but_for(printed: str) -> Generator[None]:
 
 
 def may_not_be_pythons(graph: Graph, error: Exception) -> bool:
-    """Whether Python may raise another error than a graph has, or none.
+    """Whether Python may raise another error than a graph, or none.
 
-    A graph that can fail in several ways may meet another one first: its order is that of what needs what. It computes
-    an error's text where the error is not raised, too. What is assumed is checked in graphs alone, and functions that are
-    called as they are have been called.
+    A graph that can fail in several ways may meet another error first, since it runs in order of dependence. It
+    computes an error's text even where the error is not raised. Assumptions are checked in graphs only, and functions
+    that are not captured have been called.
     """
     if isinstance(error, GuardError | MemoryError):
         return False

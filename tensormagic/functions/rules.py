@@ -120,7 +120,7 @@ class Rules:
 
 
 def _hold(stated: AnyStated) -> None:
-    """Try a rule; raise where it does not hold."""
+    """Test a rule; raise if it does not hold."""
     level, fault = stated.rule.level, stated.trial().fault
     if fault:
         kind = "for which shapes, as in `if A.shape == B.T.shape`, or" if isinstance(stated, StatedArrays) else ""
@@ -195,7 +195,7 @@ def rule(function: Callable[..., Iterator[Any]] | None = None, *, level: str = "
 
 
 def _of_function(function: Callable[..., Iterator[Any]], level: str) -> list[AnyStated]:
-    """What a generator states: rules over numbers, where its sides are pointwise; else over arrays."""
+    """The rules of a generator: over numbers if its sides are pointwise, else over arrays."""
     found: dict[int, AnyStated] = {}
     failed: Exception | None = None
     try:
@@ -252,7 +252,7 @@ def stated_rules(text: str, source: str, level: str, space: Mapping[str, Any] | 
 
 
 def _of_line(text: str, source: str, level: str, line: int, space: Mapping[str, Any]) -> AnyStated:
-    """A rule over numbers, where its sides are pointwise; else over arrays."""
+    """The rule of a line: over numbers if its sides are pointwise, else over arrays."""
     try:
         return stated_rule(text, source, level, line, in_text(text, space))
     except (ParseError, TypeError):

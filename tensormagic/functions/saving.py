@@ -87,7 +87,7 @@ def load(path: str | Path, *, trusted: bool = False) -> Compiled:
 
 
 def written(function: Compiled, *, codes: bool = True, small: bool = True) -> bytes:
-    """The file of a compiled function; without machine code, or without sizes of 0 and 1, where those are not asked for."""
+    """The file of a compiled function; machine code, and variants for sizes 0 and 1, are optional."""
     function.refuse_changes()
     executable, name = function.executable, function.traced.name
     if function.traced.raising:
@@ -125,7 +125,7 @@ def written(function: Compiled, *, codes: bool = True, small: bool = True) -> by
 
 
 def _small_files(function: Compiled) -> dict[str, bytes]:
-    """The function with sizes of 0 and 1 in place of symbols, as far as it is captured so; and what NumPy raises for such sizes."""
+    """The function's variants for sizes 0 and 1, if they are captured, and NumPy's errors for such sizes."""
     parts: dict[str, bytes] = {}
     for given in map(sizes_text, small_sizes(function)):
         try:
@@ -141,7 +141,7 @@ def _small_files(function: Compiled) -> dict[str, bytes]:
 
 
 def _raised(part: bytes) -> Exception:
-    """What a file says that NumPy raises for some sizes: an exception of Python's own, or of this package."""
+    """The exception stored in a file for some sizes: of Python, or of this package."""
     kind, text = json.loads(part)
     found = vars(builtins).get(kind, vars(errors).get(kind))
     known = isinstance(found, type) and issubclass(found, Exception)
@@ -149,7 +149,7 @@ def _raised(part: bytes) -> Exception:
 
 
 def _refuse_outside(graph: Graph, name: str) -> None:
-    """Refuse what no file can hold: Python's functions, exceptions of the user's own."""
+    """Refuse what no file can hold: Python functions, and the user's exceptions."""
     for node in _every(graph):
         if node.op is OUTSIDE:
             raise CaptureError(
@@ -170,7 +170,7 @@ _SAVE = "Send the function itself (it is pickled as source), or do this in the c
 
 
 def _every(graph: Graph) -> Iterator[Node]:
-    """The nodes of a graph and of those within it."""
+    """The nodes of a graph and of graphs inside it."""
     pending, seen = [graph], {graph}
     while pending:
         for node in pending.pop().nodes:
@@ -181,7 +181,7 @@ def _every(graph: Graph) -> Iterator[Node]:
 
 
 def _unknown(node: Node) -> str:
-    """What a node names that is not in every process; empty where there is nothing."""
+    """A name in a node that other processes do not have; empty if there is none."""
     names: Mapping[str, Callable[[Any], bool]] = getattr(node.op, "names", {})
     return next((str(node[k]).replace(":", ".") for k, holds in names.items() if not holds(node[k])), "")
 
@@ -193,7 +193,7 @@ def _npy(value: Any) -> bytes:
 
 
 def _machine_code(executable: session.Executable) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """What this machine has compiled: how it is described, and the parts with the code."""
+    """The code compiled on this machine: the machine's description, and the parts with the code."""
     if config.tier != "numpy":
         executable.compile().wait()
     found = native.codes(executable.plan.sources)
@@ -223,7 +223,7 @@ def _written(tree: Any, leaf: Callable[[Any], Form | None], name: str, does: str
 
 
 def _argument(function: Compiled) -> Callable[[Any], Form | None]:
-    """What says that a value was given as a type: that of the parameter that it has become, with the user's names of sizes."""
+    """A function that recognises values given as types, and gives them with the user's names of sizes."""
     types = iter(function.graph.parameters)
     called = (
         {str(size): name for size, name in function.size_names.items()} if function.executable.device == "cpu" else {}
@@ -274,7 +274,7 @@ def loaded(data: bytes, name: str = "", *, others: str = "", trusted: bool = Fal
     data
         The content.
     name
-        What the file is called; empty for what came in a pickle.
+        The name of the file; empty for a pickle.
     others
         Why others could have written it.
     trusted
@@ -357,7 +357,7 @@ def _check(graph: Graph, rewritten: Graph, about: Mapping[str, Any], arguments: 
 
 
 def _device(saved: str) -> str:
-    """The device that a function was saved for, where there is one."""
+    """The device that a function was saved for, if it exists here."""
     return saved if saved in {"gpu", "auto"} and residence.is_there() else "cpu"
 
 
@@ -374,7 +374,7 @@ def _taken(form: Form) -> int:
 
 
 def _value(parts: Mapping[str, bytes], number: int, parameter: Node) -> Any:
-    """What a function reads beside its arguments, as it was when it was saved."""
+    """A value that a function reads beside its arguments, as it was when it was saved."""
     try:
         array = np.load(io.BytesIO(parts[f"values/{number}.npy"]), allow_pickle=False)
     except (KeyError, ValueError, OSError) as error:
@@ -385,7 +385,7 @@ def _value(parts: Mapping[str, bytes], number: int, parameter: Node) -> Any:
 
 
 def _start(executable: session.Executable, parts: Mapping[str, bytes], about: Mapping[str, Any], why: str) -> str:
-    """Have it compiled, or take the code that is there; what was done, in words."""
+    """Start compiling, or take stored code; returns what was done, in words."""
     if executable.device != "cpu" or config.tier == "numpy" or not executable.plan.sources:
         return made_here(executable)
     found, reason = ({}, why) if why or not about["machines"] else _own_code(executable, parts, about)
@@ -401,7 +401,7 @@ def _start(executable: session.Executable, parts: Mapping[str, bytes], about: Ma
 def _own_code(
     executable: session.Executable, parts: Mapping[str, bytes], about: Mapping[str, Any]
 ) -> tuple[dict[str, Code], str]:
-    """The code of a file for this machine, by its source; or why there is none."""
+    """A file's code for this machine, by source, and why there is none."""
     try:
         from tensormagic.backend.cpu_loader import runs_here
     except ImportError:

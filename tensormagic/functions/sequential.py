@@ -18,18 +18,18 @@ from tensormagic.ops.update import place_in, set_at
 def one_by_one(
     results: Sequence[Node], stacks: Mapping[Node, Node], size: Size, drawn: Mapping[Buffer, Node]
 ) -> list[Node]:
-    """Stacks of ``results``, by a loop over the examples that hands on the states of generators.
+    """Batches of ``results``, computed by a loop over the examples that carries the states of generators.
 
     Parameters
     ----------
     results
-        The nodes that are wanted, of one example.
+        The requested nodes, for one example.
     stacks
-        For what stands for one example, the stack.
+        The batch for each stand-in of one example.
     size
-        How many examples there are.
+        The number of examples.
     drawn
-        The places of the states, and what they were before the first example; they are left as after the last one.
+        The buffers of the states, with their values before the first example; they are left as after the last one.
     """
     index = index_node("index", 0, size)
     states = [input_node(Source("state"), node.type) for node in drawn.values()]

@@ -24,7 +24,7 @@ def symbols_of(function: Compiled) -> list[Symbol]:
 
 
 def small_sizes(function: Compiled) -> list[dict[Symbol, int]]:
-    """The choices of sizes of 0 and 1, those of more symbols first."""
+    """The choices of sizes 0 and 1, those of more symbols first."""
     open_ = [s for s in symbols_of(function) if s.least > 0]
     if len(open_) > _MOST_SYMBOLS:
         return [{s: n} for s in open_ for n in range(s.least)]

@@ -39,9 +39,10 @@ class Source:
 
 
 def sources_of(results: Sequence[Any], tensors: Sequence[Tensor]) -> tuple[dict[int, Source], list[Buffer]]:
-    """For results of a body that are inputs, other results, or parts of these: what they are parts of.
+    """For results of a body that are inputs, other results, or parts of these: their sources.
 
-    Beside them computed arrays of which several results are parts, or may be, and that are none themselves: they follow the results.
+    Also the computed arrays, not results themselves, of which several results are or may be parts: they follow the
+    results.
     """
     inputs = {id(t.place.buffer): k for k, t in enumerate(tensors) if t.place.parent is None and t.type.form == "array"}
     arrays = {k: v for k, v in enumerate(results) if isinstance(v, Tensor) and v.type.form == "array"}
@@ -71,14 +72,14 @@ def sources_of(results: Sequence[Any], tensors: Sequence[Tensor]) -> tuple[dict[
 
 
 def _chosen(own: Buffer) -> set[Buffer]:
-    """The arrays of which one is, by a data-dependent choice, directly or by way of others."""
+    """The arrays one of which ``own`` is by a data-dependent choice, directly or indirectly."""
     places = [a.place.buffer for a in own.alias.alternatives]
     return {*places, *(b for place in places for b in _chosen(place))}
 
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """What an array of the results is where a condition holds; None where it always does."""
+    """What a result array is under a condition; None for always."""
 
     holds: Node | None
     source: Source
@@ -87,11 +88,12 @@ class Way:
 def ways_of(
     results: Sequence[Any], tensors: Sequence[Tensor], several: Sequence[Buffer]
 ) -> tuple[dict[int, list[Way]], str | None]:
-    """For results of a body that are, by a data-dependent choice, one of several inputs or of several other results: which of them where.
+    """For results that are data-dependent choices among inputs or other results: which one under which condition.
 
-    So they may be one of ``several`` arrays that follow the results.
+    They may also be one of ``several`` arrays that follow the results.
 
-    Beside them, what one may be a part of where it is not known which part, or when; None where there is no such result.
+    The second value describes what a result may be a part of if the part, or the condition, is unknown; None if there
+    is no such result.
     """
     inputs = {t.place.buffer: k for k, t in enumerate(tensors) if t.place.parent is None and t.type.form == "array"}
     arrays = {k: v for k, v in enumerate(results) if isinstance(v, Tensor) and v.type.form == "array"}
@@ -130,12 +132,12 @@ def _unmoved(node: Node) -> Node:
 
 
 def twins_in(result: Any, results: Sequence[Any]) -> str | None:
-    """What an array may be that is an element of a list whose length is data-dependent; None where it is known to be none other.
+    """What an array in a list of data-dependent length may be identical to; None if it is known to be distinct.
 
     Parameters
     ----------
     result, results
-        What the body has given, and the arrays and numbers in it.
+        The result of the body, and the arrays and numbers in it.
     """
     every = _lists_in(result)
     lists = [one for one in every if one.has_arrays]
@@ -159,7 +161,7 @@ _End = tuple[Node | None, _Views, int, bool]
 
 
 def _overlap(places: Sequence[Place], inputs: set[Buffer], whole: set[Buffer]) -> bool:
-    """Whether two results may be parts of one computed array that is no result, and data decide which part one of them is."""
+    """Whether two results may be parts of one computed array that is no result, where data decide the part."""
     several = dict[Buffer, bool]()  # whether one is a part; of parts of one array it is known where they lie
     for place in places:
         if place.buffer not in inputs:
@@ -179,7 +181,7 @@ def _overlap(places: Sequence[Place], inputs: set[Buffer], whole: set[Buffer]) -
 
 
 def _not_known(own: Buffer, inputs: Mapping[Buffer, int], whole: Mapping[Buffer, int]) -> str | None:
-    """What an array may be a part of, where it is not known which part, or when."""
+    """What an array may be a part of if the part, or the condition, is unknown; else None."""
     for one in reach(own):
         if isinstance(one.alias, Unknown):
             others = (b for b in reach(one) if b is not own and (b in whole or (b in inputs and not one.alias.placed)))

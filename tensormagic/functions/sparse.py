@@ -51,13 +51,13 @@ class _Form:
     Parameters
     ----------
     build
-        Puts blocks together, one for each result and argument.
+        Assembles blocks, one for each result and argument.
     dtypes
         The dtypes of the blocks.
     real
         Whether all results are real.
     custom
-        Whether a derivative is what the user says: then second derivatives need not be symmetric.
+        Whether a derivative is defined by the user: then second derivatives need not be symmetric.
     """
 
     build: Callable[[list[list[Any]]], Any]
@@ -68,7 +68,7 @@ class _Form:
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """How the matrix of one kind of call is computed.
+    """How the matrix is computed for one kind of call.
 
     Parameters
     ----------
@@ -81,11 +81,11 @@ class _Plan:
     colours
         The colour of each column (or row).
     places
-        For each entry, its place in the results of all passes, one after the other.
+        For each entry, its place in the concatenated results of all passes.
     rows, columns
-        Where the blocks begin, one for each result and for each argument.
+        The offsets of the blocks, one for each result and for each argument.
     form
-        What is made of the blocks.
+        How blocks are assembled.
     """
 
     read: dict[int, Any]
@@ -104,7 +104,7 @@ class _Plan:
 
     @cached_property
     def seeds(self) -> Any:
-        """A row for each pass, with 1 where its columns are."""
+        """One row per pass, with 1 at its columns."""
         found = np.zeros((self.count, len(self.colours)))
         found[self.colours, np.arange(len(self.colours))] = 1
         return found
@@ -186,7 +186,7 @@ class SparseJacobian(Made):
     # plans
 
     def _plan(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[_Plan, Passes | None]:
-        """How the matrix is computed; and its passes, where they have to be those of the run that gave the structure."""
+        """How the matrix is computed, and its passes if they must be those of the run that gave the structure."""
         positions = argument_positions(self.function, self.argnums, len(args))
         leaves = [v for k in positions for v in flatten(args[k])[0]]
         if any(map(is_object, leaves)):
@@ -256,7 +256,7 @@ class SparseJacobian(Made):
     # bodies
 
     def _closed(self, args: Any, options: Any) -> tuple[Closed, list[Node]]:
-        """The function over stand-ins; what form its Jacobian has is kept beside."""
+        """The function over stand-ins; records the form of its Jacobian."""
         positions = argument_positions(self.function, self.argnums, len(args))
         single = isinstance(self.argnums, int | str)
         custom = self.primal is not None and not self._single and _is_custom(self.primal, args, options, positions)
@@ -280,7 +280,7 @@ class SparseJacobian(Made):
         return closed, results
 
     def _along(self, directions: Any, args: Any, options: Any) -> Any:
-        """The derivative along one direction: the linear map whose structure is wanted."""
+        """The derivative along one direction: the linear map whose structure is determined."""
         closed, results = self._closed(args, options)
         moved = _moved(results, closed.wrt, [node_of(d) for d in directions])
         return [
@@ -324,7 +324,7 @@ def _dtype(result: Node, x: Node) -> Any:
 
 
 def _is_custom(function: Function, args: Any, options: Any, positions: Sequence[int]) -> bool:
-    """Whether the derivative of ``function`` is in a part what its author says."""
+    """Whether the derivative of ``function`` is partly defined by the user."""
     closed = Closed(function, args, options, positions)
     nodes = numbers_alone(flatten(closed.result)[0], function.name)
     return mentions_custom(Graph((), tuple(nodes)))
@@ -336,7 +336,7 @@ def _moved(results: Sequence[Node], wrt: Sequence[Node], directions: Sequence[No
 
 
 def _stacked(found: Sequence[Tangent], like: Sequence[Node], stands: Sequence[Node], seeds: Node) -> list[Node]:
-    """What is linear in ``stands``, for each row of ``seeds``, which holds them one after the other."""
+    """A linear function of ``stands`` for each row of ``seeds``, which holds them concatenated."""
     size = seeds.type.shape[0]
     known: dict[Node, Node] = {}
     first: Size = 0
@@ -356,7 +356,7 @@ def _result_sizes(graph: Graph, values: Sequence[Any]) -> list[int]:
 
 
 def _places(pattern: Any, way: Way, colours: Any) -> Any:
-    """Where each entry stands in the results of the passes."""
+    """The place of each entry in the results of the passes."""
     count = pattern.shape[0] if way != "rows" else pattern.shape[1]
     rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
     columns = pattern.indices
@@ -369,7 +369,7 @@ def _places(pattern: Any, way: Way, colours: Any) -> Any:
 
 
 def _blocks(plan: _Plan, data: Any) -> list[list[Any]]:
-    """The matrix, cut where one result or argument ends and the next begins."""
+    """The matrix cut into blocks, one for each result and argument."""
     from scipy.sparse import csr_array
 
     pattern = plan.pattern

@@ -132,11 +132,11 @@ class Specialised(Made):
         return given, bool(program.stores.inputs)
 
     def whole(self, args: tuple[Any, ...]) -> Record:
-        """What a call with these arguments can read, with which what it changes can be taken back."""
+        """A record of all that a call with these arguments can read, by which its changes can be undone."""
         return self._whole((args, {}), math.inf)
 
     def _flattened(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[list[Any], Callable[[Any], Any]]:
-        """The parts of the arguments; a refusal says which of them it is."""
+        """The leaves of the arguments; an error names the argument concerned."""
         try:
             return flatten((args, options))
         except door.RefusedError as error:
@@ -167,7 +167,7 @@ class Specialised(Made):
         return self._moving.get(fixed_of(leaves, moving), ())
 
     def _specialise(self, key: Any, given: Given, call: Any) -> tuple[Specialisation, Given, Record, Record | None]:
-        """The program for values of this kind; what it has read, and what was there before its capture: None where it was there."""
+        """The program for values of this kind, what it has read, and the state before its capture (None for an existing program)."""
         kind = (*key[:-1], tuple([kind_of(v) for v in given.values]))
         for program, record in self._kinds.get(kind, ()):
             if program.fits(given) and record.holds() and fits(program, given.values):
@@ -197,7 +197,7 @@ class Specialised(Made):
         return program, given, record, whole
 
     def captured(self, key: Any, given: Given, call: Any) -> Any:
-        """What :meth:`_specialise` gives; where Python is to run the call, what says so."""
+        """The result of :meth:`_specialise`, or the ``Halfway`` if Python must run the call."""
         try:
             return self._specialise(key, given, call)
         except Halfway as halfway:
@@ -206,7 +206,7 @@ class Specialised(Made):
     def _attempted(
         self, given: Given, before: Record, whole: Record, call: Any
     ) -> tuple[Record, Specialisation, Given] | Exception:
-        """A new program; what is to be raised where there is none, of Python's own errors."""
+        """A new program, or the error to raise instead (of Python's own errors)."""
         try:
             return self._specialised(given, before, whole, call)
         except (CaptureError, KindError) as error:
@@ -217,7 +217,7 @@ class Specialised(Made):
             return self._failing(error, whole)
 
     def _failing(self, error: Exception, whole: Record) -> Exception:
-        """What a trace raises that has met an error of Python's own; Halfway where Python is to run the call."""
+        """The error to raise for a trace that met one of Python's own; Halfway if Python must run the call."""
         cause = error.__cause__ if isinstance(error, Halfway) else None
         own = cause if isinstance(cause, Exception) and isinstance(error, Halfway) and not error.changed else error
         self._failed, self._undone = own, not (whole.unseen() or whole.changed())
@@ -266,7 +266,7 @@ class Specialised(Made):
                 raise error from None
 
     def _apart(self, given: Given, whole: Record) -> tuple[Specialisation, Given]:
-        """A new program, whose trace has stored into no input."""
+        """A new program, whose trace has not stored into an object that shares memory with an input."""
         found = self.specialise(given, whole)
         refuse_shared(whole, given.values, self.name)
         return found
@@ -280,10 +280,10 @@ class Specialised(Made):
             self._kinds.popitem(last=False)
 
     def _moved(self, kind: Any, program: Specialisation, before: Record) -> tuple[Inside, ...]:
-        """The places in objects that may be inputs: whose values alone have changed since the last trace of this kind, or that hold arrays.
+        """The places in objects that may become inputs: only their values have changed since the last trace, or they are arrays.
 
-        Those of arrays are asked for at the second trace. There are none where the trace has changed what it reads, or where that is not
-        known: to try them the body runs again, and would change it twice.
+        Arrays are considered from the second trace on. There are none if the trace has changed what it reads, or that
+        is not known: trying them runs the body again, which would change it twice.
         """
         if not before.why and before.changed():
             self._changing.add(kind)
@@ -299,7 +299,7 @@ class Specialised(Made):
     def _opened(
         self, changed: tuple[Inside, ...], program: Specialisation, given: Given, record: Record, call: Any
     ) -> tuple[Specialisation, Given, Record]:
-        """The program with inputs for these places in objects, where it is to be had; else the one that there is."""
+        """The program with inputs for these places in objects, if that works; else the present one."""
         key, reads = fixed_of(given.leaves, given.moving), self.reads
         before = self._moving.get(key, ())
         while len(self._moving) > EXACT:
@@ -322,7 +322,7 @@ class Specialised(Made):
         return program, given, record
 
     def _trial(self, given: Given, call: Any) -> tuple[Specialisation, Given, Record] | None:
-        """The program with the inputs that there are now; None where it does not hold for more than this call."""
+        """The program with the present inputs; None if it only holds for this call."""
         self._unfollowed = 0
         before, wide = self.record(call), self._among(given.leaves, given.moving, given.build, given.call)
         program, wide = self.specialise(wide, before)
@@ -342,34 +342,34 @@ class Specialised(Made):
         return record_of(self.roots, constants_of(call), reads, is_moving, ahead=ahead)
 
     def _there(self, before: Record, call: Any) -> dict[int, Any] | None:
-        """What is there before a trace, by identity; where that is not followed, it is asked if containers are given."""
+        """The objects that exist before a trace, by identity; if code cannot be followed, only if containers are given."""
         if not before.why or not any(map(is_container, (*call[0], *call[1].values()))):
             return before.there()
         return self.passing(call).there()
 
     def passing(self, call: Any) -> Record:
-        """What is there, as far as it can be looked into: locks, files and the like are passed."""
+        """What exists, as far as it can be examined; locks, files and the like are skipped."""
         roots, given = self.roots, constants_of(call)
         return record_of(roots, given, self.reads, is_moving, fixed=True, generators=False, largest=None, passing=True)
 
     def _memory(self, before: Record, given: Given) -> tuple[Any, ...]:
-        """What a trace may have read as it is, of what has memory."""
+        """The objects with memory that a trace may have read without making them inputs."""
         return memory_in(self.passing(given.call) if before.why and given.call else before, given.reads)
 
     def _whole(self, call: Any, largest: float | None) -> Record:
-        """The same with the elements of large arrays, and without what NumPy's generators know: a trace changes nothing of that."""
+        """The same with elements of large arrays, and without generators, which a trace does not change."""
         roots, given = self.roots, constants_of(call)
         return record_of(roots, given, self.reads, is_moving, fixed=True, generators=False, largest=largest)
 
     def _record_after(self, program: Specialisation, before: Record, call: Any, *, same_reads: bool) -> Record:
-        """What a trace has read: what was ``before`` it, where that is all and as it was."""
+        """What a trace has read: the record ``before`` it, if that is complete and unchanged."""
         if program.gives.identities:
             return Record((), "which container an argument is")
         known = same_reads and not (self._leaves or before.why or before.partial or before.changed())
         return before if known else self.followed(before, call)
 
     def followed(self, before: Record, call: Any) -> Record:
-        """What a trace has read, with the reads that it has found; not to be followed where the trace has changed that."""
+        """What a trace has read, including the reads it found; not checkable if the trace has changed it."""
         changed = "a value that it leaves in an object" if self._leaves else before.why or before.changed()
         record = Record((), changed) if before.why else self.record(call)
         if changed or record.why:
@@ -381,9 +381,9 @@ class Specialised(Made):
         return record
 
     def specialise(self, given: Given, before: Record = UNKNOWN) -> tuple[Specialisation, Given]:
-        """Trace for these values; again, where names that are read from outside have to be known before.
+        """Trace for these values; again if names read from outside must be known in advance.
 
-        What the first of two runs of the body has changed is taken back, to what ``before`` says.
+        Changes by the first of two runs of the body are undone, to the state of ``before``.
         """
         with young():
             found, given, left = self._traced(given, before)
@@ -444,7 +444,7 @@ class Specialised(Made):
 
 
 def _arrays_there(results: Sequence[Any], there: Mapping[int, Any] | None, *, kept: bool) -> dict[int, Any]:
-    """Which results are arrays that were there, or parts of such, by number; all that are no lazy ones, for a trace of one call."""
+    """The results that are existing arrays, or parts of such, by number; for a trace of a single call all non-lazy ones."""
     arrays = {k: v for k, v in enumerate(results) if type(v) is np.ndarray}
     if not arrays or there is None or not kept:
         return arrays

@@ -27,18 +27,18 @@ class Stores:
     Parameters
     ----------
     label, names
-        The function, and what its inputs are called.
+        The function, and the names of its inputs.
     inputs
-        Which inputs are stored into; the last results of the graph are what they hold afterwards.
+        The inputs that are stored into; the last results of the graph are their new contents.
     lies
-        How inputs have to lie, by number, where that matters: their strides, or None for C order without gaps. A view of a
-        reshaped array is one only then, and so may order="K" be.
+        The memory layout that inputs must have, by number, where that matters: their strides, or None for C order
+        without gaps. A reshape is a view only then, and so may order="K" be.
     looked_at
-        The memory of lazy arrays that the trace has read, where plain code has it, too.
+        The memory of lazy arrays that the trace has read and plain code has, too.
     same
-        For each input the first one that is the same array, where the code has asked which of them are one.
+        For each input the first one that is the same array, if the code has compared identities.
     held
-        What has memory and is no input, or not wherever it is held: the trace may have read it as it is.
+        Objects with memory that are not inputs everywhere they occur: the trace may have read them directly.
     """
 
     label: str
@@ -53,7 +53,7 @@ class Stores:
         return bool(self.inputs or self.lies or self.same)
 
     def fits(self, values: Sequence[Any]) -> bool:
-        """Whether inputs lie in memory as they have to, and are one array where they have to be."""
+        """Whether inputs have the required memory layout, and are identical where they must be."""
         if self.same and same_of(values[: len(self.same)]) != self.same:
             return False
         return all(
@@ -67,7 +67,7 @@ class Stores:
         Parameters
         ----------
         values
-            What the inputs are.
+            The values of the inputs.
         given
             The caller's own objects: an input that is none of these is a copy of one.
         """
@@ -101,7 +101,7 @@ class Stores:
             )
 
     def commit(self, results: list[Any], values: Sequence[Any]) -> list[Any]:
-        """Store into the caller's arrays; gives the results of the function."""
+        """Store into the caller's arrays; returns the results of the function."""
         count = len(results) - len(self.inputs)
         for number, result in zip(self.inputs, results[count:], strict=True):
             if isinstance(values[number], State):
@@ -112,7 +112,7 @@ class Stores:
 
 
 def committed(capture: Capture, label: str) -> None:
-    """Store into the arrays that a call has found under names, and into memory that is lent, where it ran over lazy values."""
+    """Store into arrays that a call found under names, and into lent memory, if it ran over lazy values."""
     show_all(capture.outside.unshown)
     found = [v.place.buffer for v in capture.names.lifted.values() if isinstance(v, Tensor) and v.place.buffer.stored]
     stored = list(dict.fromkeys(b for b in found if b.array is not None))
@@ -125,7 +125,7 @@ def committed(capture: Capture, label: str) -> None:
 
 
 def _is_alike(target: np.ndarray[Any, Any], value: Any) -> bool:
-    """Whether a value is another view of just the same memory: what the door makes of a memory map, at each time."""
+    """Whether a value is another view of exactly the same memory, as is made of a memory map each time."""
     return (
         isinstance(value, np.ndarray)
         and value.flags.writeable
@@ -147,7 +147,7 @@ def stores_of(
     looked_at: Sequence[Lent] = (),
     same: tuple[int, ...] = (),
 ) -> Stores:
-    """What a body has stored into the lazy arrays that stood for its inputs; ``values`` are these, where it matters how they lie."""
+    """What a body has stored into the lazy arrays of its inputs; ``values`` are these inputs, if their memory layout matters."""
     buffers = {id(t.place.buffer): k for k, t in enumerate(tensors) if t.place.buffer.stored}
     names = tuple(t.place.buffer.name for t in tensors)
     lies = {
@@ -159,7 +159,7 @@ def stores_of(
 
 
 def unchanged(containers: Any, label: str, call: Callable[[], Any]) -> Any:
-    """What ``call()`` gives; raises where it has changed one of the ``containers``, whose caller would not see that."""
+    """The result of ``call()``; raises if it has changed one of ``containers``, since its caller would not see that."""
     before, form = flatten(containers)[0], structure(containers)
     try:
         result = call()

@@ -35,7 +35,7 @@ _PLAIN = (str, bytes, bool, int, float, complex, type(None), np.generic, type, s
 
 
 class Stopped(BaseException):
-    """What is raised in a thread whose work is cancelled."""
+    """Raised in a thread whose work is cancelled."""
 
 
 class Submitted(Future[Any]):
@@ -66,7 +66,7 @@ class Submitted(Future[Any]):
 
     @property
     def state(self) -> str:
-        """What is said of it: that it waits, how far it is, or how it has ended."""
+        """Its state in words: waiting, its progress, or how it has ended."""
         if not self.done():
             far = self.far
             if far is not None and far.seconds >= 1:
@@ -94,7 +94,7 @@ class Submitted(Future[Any]):
 
     @property
     def far(self) -> session.Far | None:
-        """How far it is, in words and as a part; None where it does not run."""
+        """Its progress, in words and as a fraction; None if it does not run."""
         doing = self._doing
         return None if doing is None else doing.far()
 
@@ -197,7 +197,7 @@ class Submitted(Future[Any]):
             self.set_exception(failed)
 
     def lost(self) -> None:
-        """Fail in a forked child, where nothing computes it: the threads that did, and who waited, are the parent's."""
+        """Fail in a forked child, where the threads that compute it, and those that wait, do not exist."""
         self._condition, self._guard = threading.Condition(), threading.Lock()
         self._waiters, self._done_callbacks = [], []
         if not self.done():
@@ -209,7 +209,7 @@ class Submitted(Future[Any]):
             )
 
     def settle(self) -> None:
-        """Have it done, where what stops it came after its work: once, as it is sent once."""
+        """Finish it even if the stopping exception arrives after its work (it is sent once)."""
         for _ in range(2):
             with suppress(Stopped, InvalidStateError):
                 if not self.done():
@@ -274,7 +274,7 @@ def submit(fun: Any, /, *args: Any, **named: Any) -> Submitted:
 
 
 def background(name: str, place: str, call: Callable[[], Any], after: Collection[Future[Any]] = ()) -> Submitted:
-    """Have ``call`` run on a thread, once all of ``after`` is done; its context is that of now."""
+    """Run ``call`` on a thread in the present context, after all of ``after`` are done."""
     future, here = Submitted(name, place), copy_context()
     _pool().add(future, lambda: here.run(call), after)
     return future
@@ -284,7 +284,7 @@ _known: WeakKeyDictionary[Any, Compiled] = WeakKeyDictionary()  # what was captu
 
 
 def _made_for(fun: Any, args: tuple[Any, ...]) -> Compiled:
-    """A function as a graph for these arguments: the one that there is, where it holds for them."""
+    """A function as a graph for these arguments; an existing one if it holds for them."""
     if isinstance(fun, Compiled):
         fun.refuse_changes()
         return fun
@@ -329,7 +329,7 @@ def _copy(value: Any) -> Any:
 
 
 class _Pool:
-    """Threads that do what is submitted, first come, first served."""
+    """Threads that run submitted work in order."""
 
     def __init__(self) -> None:
         self._todo: queue.SimpleQueue[tuple[Submitted, Callable[[], Any]]] = queue.SimpleQueue()
@@ -340,7 +340,7 @@ class _Pool:
         self._order = itertools.count()
 
     def add(self, future: Submitted, call: Callable[[], Any], after: Collection[Future[Any]] = ()) -> None:
-        """Have something done, once all of ``after`` is: no thread waits for that."""
+        """Run something after all of ``after`` are done; no thread waits for these."""
         with self._lock:
             self.unfinished.add(future)
         left, lock = len(after), threading.Lock()

@@ -98,7 +98,7 @@ def tensor(
 
 
 def _made_lazy(value: Any) -> Tensor:
-    """A lazy array with an input of its own; of what is lazy in part, or has no numbers, as it is read elsewhere."""
+    """A lazy array with an input of its own; partly lazy or non-numeric data are read as elsewhere."""
     name = name_of(value) or "the data"
     if door.is_table(value):
         made = tables.labelled(door.whole(value, name), name)
@@ -113,7 +113,7 @@ def _made_lazy(value: Any) -> Tensor:
 
 
 def checked_place(device: str, transfers: str = "") -> tuple[str, str]:
-    """A device and what is said of copies, each one that there is."""
+    """A device and a policy for copies, both checked."""
     for name, value in (("device", device), ("transfers", transfers)):
         if value and value not in config.ALLOWED[name]:
             raise ValueError(f"{name} must be one of {', '.join(sorted(config.ALLOWED[name]))}, not {value!r}")
@@ -125,7 +125,7 @@ def checked_place(device: str, transfers: str = "") -> tuple[str, str]:
 def _with(
     function: Function, missing: Mapping[str, Any] | None, math: str, dtype: str, placed: tuple[str, str]
 ) -> Function:
-    """A function that looks up what is not given, has a level of rewriting or a device of its own, or casts its arguments."""
+    """A function that looks up missing arguments, has its own level or device, or casts its arguments."""
     names, place = function.parameters, function.complete
 
     def complete(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

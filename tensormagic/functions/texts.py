@@ -26,7 +26,7 @@ Texts = dict[str, tuple[bytes, frozenset[int]]]
 
 
 def texts_of(root: Any, inner: Callable[[Any], Any]) -> Texts:
-    """The texts of the files of a function, and of the functions that it reads, as far as these travel by value.
+    """The texts of the files of a function and of the functions it reads, as far as these are pickled by value.
 
     Parameters
     ----------
@@ -45,14 +45,14 @@ def texts_of(root: Any, inner: Callable[[Any], Any]) -> Texts:
 
 
 def take(texts: Texts) -> None:
-    """Have the texts of functions that have arrived at hand."""
+    """Make the texts of functions that have arrived available."""
     for name, (packed, marks) in texts.items():
         arrive(name, zlib.decompress(packed).decode(), marks)
     is_users.cache_clear()  # which asks for texts
 
 
 def _codes(name: str, text: str, reached: Iterable[CodeType]) -> Iterator[CodeType]:
-    """The code of a file's functions: of those that are reached, and of its classes."""
+    """The code of a file's functions: of those reached, and of its classes."""
     pending = [code for code in reached if code.co_filename == name]
     with suppress(SyntaxError), warnings.catch_warnings(action="ignore"):  # a cell may have lines that are IPython's
         pending.append(compile(text, name, "exec", dont_inherit=True))
@@ -96,7 +96,7 @@ def _reached(root: Any, inner: Callable[[Any], Any]) -> Iterator[FunctionType]:
 
 
 def _read_by(function: FunctionType) -> list[Any]:
-    """What the names, cells and defaults of a function hold."""
+    """The values of a function's names, cells and defaults."""
     space = function.__globals__
     held = [space[name] for name in named(function.__code__).reads if name in space]
     for cell in function.__closure__ or ():
@@ -108,7 +108,7 @@ def _read_by(function: FunctionType) -> list[Any]:
 
 
 def _class_of(function: Any) -> Any:
-    """The class that a method of a script stands in: its methods call each other."""
+    """The class of a script's method, whose methods call each other."""
     path = getattr(function, "__qualname__", "").split(".")
     found = sys.modules.get(getattr(function, "__module__", None) or "")
     return getattr(found, path[0], None) if len(path) > 1 else None

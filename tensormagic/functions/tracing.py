@@ -188,7 +188,7 @@ def traced(
 
 
 def stands_for_array(value: Any) -> bool:
-    """Whether an argument stands for an array or a number that moves: a type, or such a value."""
+    """Whether an argument is a type, or a value that stands for an array or a moving number."""
     if isinstance(value, Type | Typed | Tensor) or (isinstance(value, str) and TYPE.match(value)):
         return True
     return is_input(value)
@@ -248,7 +248,7 @@ def _trace(
 
 
 def _behind(leaf: Node, read: Read | None) -> Callable[[], Any]:
-    """What gives the value of a parameter: by the name that it was read by, or as it was at capture."""
+    """A function that gives the value of a parameter: by the name it was read by, or as it was at capture."""
     if read is None:
         return lambda: session.value_of(leaf)
     name, space = read
@@ -272,14 +272,14 @@ def traced_over(fun: Any, values: Sequence[Any]) -> tuple[Graph, list[Any]]:
 
 
 class Typed:
-    """A type that stands for an argument; its sizes have another least number than those of a type given as text."""
+    """A type that stands for an argument; its sizes may have another least value than those of a type given as text."""
 
     def __init__(self, own: Type) -> None:
         self.type = own
 
 
 def _argument(value: Any, name: str) -> Any:
-    """A lazy array without a value for a type; what is none, as it is."""
+    """A lazy array without a value for a type; anything else as it is."""
     if isinstance(value, Typed):
         value = value.type
     if isinstance(value, str) and (found := _NO_TYPE.match(value)) and not TYPE.match(value):
@@ -341,7 +341,7 @@ class Lines(str):
 
 
 def code_of(executable: session.Executable) -> Lines:
-    """The source of kernels, and of what runs them where the processor does."""
+    """The source of kernels and, on the CPU, of the function that runs them."""
     return _on_cpu(executable) if executable.device == "cpu" else _on_card(executable)
 
 

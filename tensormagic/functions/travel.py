@@ -22,18 +22,18 @@ _PORTABLE = ".portable"
 
 
 class Made:
-    """What :func:`maker` has made: a method where its function would be one, and pickled by what it was made of."""
+    """An object made by :func:`maker`: bound as a method like its function, and pickled by what it was made of."""
 
     made: tuple[str, tuple[Any, ...], dict[str, Any]] | None = None
     offered: ClassVar[tuple[str, ...]] = ("source",)
 
     def __dir__(self) -> list[str]:
-        """What completion offers: what is written for people."""
+        """The names offered for completion."""
         return sorted({*(n for n in object.__dir__(self) if n.startswith("__")), *self.offered})
 
     @property
     def source(self) -> Any:
-        """The function that this was made of; None where nothing says."""
+        """The function that this was made of; None if it is not known."""
         return self.made[1][0] if self.made is not None and self.made[1] else None
 
     @property
@@ -58,7 +58,7 @@ class Made:
         return remade, (maker_name, args, options, texts_of(self.source, _inner))
 
     def __dask_tokenize__(self) -> Any:
-        """What Dask tells functions apart by: what it was made of; of what came from a file, the file."""
+        """Dask's identity: what it was made of, or the file it came from."""
         if self.made is not None:
             name, args, options = self.made
             return "tensormagic", name, args, options
@@ -67,7 +67,7 @@ class Made:
 
     @functools.cached_property
     def portable(self) -> Any:
-        """The function of a script under a name that leads to it, where what was made of it has taken its own."""
+        """The script's function under an importable name, if what was made of it has taken its own."""
         function = self.source
         if not isinstance(function, FunctionType):
             return function
@@ -90,13 +90,13 @@ class Made:
 
 
 def sealed(kind: type[T]) -> type[T]:
-    """Have nobody go through the fields of a dataclass: Dask does, in what it is given, for tasks of its own."""
+    """Hide the fields of a dataclass, as Dask searches them for its own tasks."""
     kind.__dataclass_fields__ = {}  # type: ignore[attr-defined]
     return kind
 
 
 def maker(make: Callable[P, R]) -> Callable[P, R]:
-    """Have what ``make`` gives for a function remember that; of a class method or a static method, one is made again."""
+    """Let the results of ``make`` remember its arguments; a class or static method is made again as such."""
 
     @functools.wraps(make)
     def making(*args: Any, **options: Any) -> Any:
@@ -122,7 +122,7 @@ def _inner(value: Any) -> Any:
 
 
 def remade(name: str, args: tuple[Any, ...], options: dict[str, Any], texts: Texts) -> Any:
-    """What a maker makes of these, or has made already where that is found under the name."""
+    """The result of a maker for these arguments, or the existing one if it is found under the name."""
     source = args[0]
     take(texts)
     path = getattr(source, "__qualname__", "")
@@ -141,7 +141,7 @@ def remade(name: str, args: tuple[Any, ...], options: dict[str, Any], texts: Tex
 
 
 def _found(module: str | None, name: str) -> Any:
-    """What a module has under a name with dots; None for nothing."""
+    """The object under a dotted name in a module; None if there is none."""
     found: Any = sys.modules.get(module or "")
     for part in name.split("."):
         found = getattr(found, part, None)

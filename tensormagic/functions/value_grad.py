@@ -24,14 +24,14 @@ from tensormagic.ops.named import NAMED, is_bare
 
 
 def not_alone(value: Any, name: str = "the value", result: Node | None = None) -> str:
-    """What is to be told of a gradient by a value that another one is, too: an expression that is there twice; else nothing.
+    """A note that another equal value exists, because the expression occurs twice; else empty.
 
-    The other one may have no name: ``result`` then is made of an expression that says the same once more.
+    The other one may have no name: then ``result`` contains the same expression once more.
 
     Raises
     ------
     DifferentiationError
-        For what was made of constants alone.
+        For a value made of constants alone.
     """
     if not isinstance(value, Tensor) or not value.type.inexact or (node := value.node).op in {INPUT, NAMED}:
         return ""
@@ -50,7 +50,7 @@ def not_alone(value: Any, name: str = "the value", result: Node | None = None) -
 
 
 def _is_said_again(node: Node, result: Node) -> bool:
-    """Whether what uses ``node`` in ``result`` has the expression in it, written out, and ``node`` was built elsewhere, too."""
+    """Whether a user of ``node`` in ``result`` repeats its expression in the text, and ``node`` was also built elsewhere."""
     places = site.of(node)
     if len(places) < 2:
         return False
@@ -63,7 +63,7 @@ def _shares(other: Any, value: Tensor) -> bool:
 
 
 def _memory(value: Tensor) -> Buffer:
-    """The memory of a lazy value, as the cell that has made it had it."""
+    """The memory of a lazy value, as its cell had it."""
     buffer = value.place.buffer
     return buffer.before if isinstance(buffer, Undecided) else buffer
 
@@ -103,7 +103,7 @@ def input_of(result: Node, wrt: Any) -> Node:
 
 
 def _inputs_of(number: Any, sources: Mapping[Node, Any]) -> list[Node]:
-    """The inputs that were read as this number: where there are several, those under a name that it has where the user's code is."""
+    """The inputs read from this number; of several, those under a name it has in the user's code."""
     array, held = np.asarray(number), [(n, s) for n, s in sources.items() if isinstance(s, Snapshot)]
     same = [(n, s) for n, s in held if not isinstance(s.value, np.ndarray) and same_bits(np.asarray(s.value), array)]
     names = {name for name, value in usercode.user_names(usercode.user_frame()).items() if value is number}
@@ -146,7 +146,7 @@ def tensor_grad(self: Tensor, wrt: Any = None) -> Any:
 
 
 class Asked:
-    """``y.grad``, a method whose own text says how it is called: elsewhere that attribute holds the gradient."""
+    """``y.grad``, a method whose repr explains how to call it, as elsewhere the attribute holds the gradient."""
 
     def __init__(self, value: Any = None) -> None:
         self._value = value

@@ -17,7 +17,7 @@ _MOST = 1024
 
 @dataclass(eq=False)
 class Written:
-    """The kinds of arguments for which one function is run so, and the reasons that were told."""
+    """The kinds of arguments for which Python runs a function, and the reasons that were reported."""
 
     kinds: set[Hashable] = field(default_factory=set[Hashable])
     told: set[str] = field(default_factory=set[str])
@@ -27,9 +27,9 @@ class Written:
         return bool(self.kinds) and _kind(given) in self.kinds
 
     def add(self, given: Given | None, name: str, refused: TensorError) -> None:
-        """Tell that Python runs it, since its capture was ``refused``; have it do so for arguments of the kind of those ``given``.
+        """Report that Python runs the function since its capture was ``refused``; Python then runs all calls with such arguments.
 
-        Whether the next call goes on, too, is asked then, where the values of this one were what stood in the way.
+        If the values of this call caused the refusal, the next call tries to capture again.
         """
         each = given is not None and not isinstance(refused, GoneOnError)
         if given is not None and each:
@@ -39,7 +39,7 @@ class Written:
         self.tell(name, refused, "at each call" if each else "at this call")
 
     def met(self, given: Given, name: str, error: Exception | None) -> None:
-        """The same of a capture that has met an error, where Python has run the call and met none: code that is not captured."""
+        """The same for a capture that met an error where Python met none: the code is not captured."""
         if error is not None:
             told = ValueNeededError(f"{type(error).__name__}: {error}")
             self.add(given, name, told.with_traceback(error.__traceback__))

@@ -32,8 +32,7 @@ class Alive(Generic[T]):
     Objects are compared by identity; an iteration visits those that were in the set when it began.
 
     A ``WeakSet`` is not enough: an object that dies in one thread may leave the set while another thread iterates over
-    it. Here the
-    references are copied first, which the interpreter does in one step.
+    it. Here the references are copied first, which the interpreter does in one step.
     """
 
     def __init__(self) -> None:

@@ -48,8 +48,7 @@ class Cost:
         """Whether this cost is no more than ``other``, plus what accuracy of ``results`` may cost unless ``even``.
 
         That allowance is one more pass, or an exponential for each element of a result, which is stored in any case. A
-        byte
-        counts as half an addition, and bytes do not matter if the total is less than half.
+        byte counts as half an addition, and bytes do not matter if the total is less than half.
         """
         roots = list(results)
         if 2 * (self.operations + self.stored) <= other.operations + other.stored:

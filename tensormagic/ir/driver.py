@@ -145,8 +145,7 @@ def _rewritten(
     """Rewrite the results, and rewrite those again that did not need a rule to be withheld.
 
     Their rewriting resumes at the first pass that did not suit them. What rules made of a node is reused, as it does
-    not depend on
-    the node's readers.
+    not depend on the node's readers.
     """
     apart = apart and len(set(results)) > 1
     nodes, log, starts = _together(results, matches, regions, apart=apart, start=start)

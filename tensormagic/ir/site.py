@@ -117,8 +117,7 @@ class Lens:
 
     Cells that close to equal graphs share the graph's nodes and their rewriting, with the sites of them all. A span of
     another cell is read as the spans of the open nodes that it belongs to. Code inside a loop or a branch has no open
-    node: its spans
-    are read as they are, without other cells' spans.
+    node: its spans are read as they are, without other cells' spans.
 
     Parameters
     ----------
@@ -189,8 +188,7 @@ class Lens:
         """The spans of the open nodes at this place, or else of those that went where it belongs; with the spans in other cells.
 
         Equal code in two cells shares parts that do not depend on data, such as a broadcast number: these have the
-        place of the
-        first cell. A node made of such a part has the place that is meant.
+        place of the first cell. A node made of such a part has the place that is meant.
         """
         known = self._places.get(where)
         if known is None:

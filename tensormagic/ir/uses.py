@@ -96,9 +96,8 @@ class _Place:
     """Where a rule looks: its root, what it absorbs, whether only readers of digits count, and in which results.
 
     ``over`` caches the products that the root is a factor of, by result. ``joined`` are readers of a part as another
-    factor of such a product:
-    there an accurate factor beside the rounded part does no harm. ``sides`` are the branches of choices that alone read
-    the root.
+    factor of such a product: there an accurate factor beside the rounded part does no harm. ``sides`` are the branches
+    of choices that alone read the root.
     """
 
     root: Node

@@ -30,12 +30,12 @@ Later = tuple[list[Node], Callable[[], dict[Node, Any]], set["Future[Any]"]]
 
 
 def later(nodes: Sequence[Node]) -> Later:
-    """What has to be computed of ``nodes``, what does that on another thread, over inputs as they are now, and what that waits for.
+    """Prepare to compute ``nodes`` on another thread, over their inputs' present values: what to compute, how, and what it waits for.
 
     Raises
     ------
     CaptureError
-        Where that prints, or calls functions as they are: then the order of effects would be another one.
+        If the computation prints, or calls functions that are not captured, as this would change the order of effects.
     """
     demand.have(wanted := [n for n in nodes if n.op is INPUT or n.op is CONSTANT])
     after = kept.coming_for(nodes) if kept.coming else set()
@@ -56,7 +56,7 @@ def _refuse_effects(graph: Graph) -> None:
 
 
 def _apart_from_here(nodes: Sequence[Node], wanted: Sequence[Node]) -> tuple[list[Node], Callable[[], dict[Node, Any]]]:
-    """What of ``nodes`` is not there, and what computes it without the lock, over copies; inputs that are ``wanted`` are there."""
+    """The uncomputed nodes among ``nodes``, and a function that computes them without the lock, over copies of ``wanted`` inputs."""
     with lock:
         there, table = kept.values.here(), kept.values.table()
         known = {n: there[n] for n in wanted}
@@ -89,7 +89,7 @@ def _apart_from_here(nodes: Sequence[Node], wanted: Sequence[Node]) -> tuple[lis
 def _computing(
     program: Executable, leaves: Sequence[Node], values: Sequence[Any], sizes: dict[Any, int], sites: residence.Sites
 ) -> Callable[[], list[Any]]:
-    """What computes the results of a program for values as they are now, on the device or here."""
+    """A function that computes a program's results for the present values, on the device or here."""
     on_device = program.device != "cpu" and not floating.raises() and program.is_for_device(sizes, values)
     if not on_device:
         values = [residence.hosted(v, leaf) for leaf, v in zip(leaves, values, strict=True)]

@@ -17,9 +17,9 @@ from tensormagic.transform.values import Parts, absorbed, parted
 def close_over(
     nodes: Sequence[Node], leaves: Sequence[Node] = (), guards: Any = (), *, use_values: bool = True
 ) -> Closed:
-    """The graph of ``nodes``, cut at inputs and at values that are known, but where rules see more in the whole than in its parts.
+    """The graph of ``nodes``, cut at inputs and at known values, except where rules see more in the whole than in its parts.
 
-    A constant stays one, whoever has asked for its value, and so does one of another shape: equal ones are one node wherever they are used.
+    A constant stays a constant even if its value was computed, as equal constants are one node wherever they are used.
     """
     tables = kept.values.near() if use_values else []
     whole = set(nodes)  # where it is not cut
@@ -49,5 +49,5 @@ def _is_constant(n: Node) -> bool:
 
 
 def absorbed_in(closed: Closed) -> Parts:
-    """The nodes whose roundings rules absorb in a graph."""
+    """The nodes whose rounding rules absorb in a graph."""
     return absorbed(closed, executable(closed.graph).rewritten)

@@ -33,12 +33,12 @@ from tensormagic.transform.values import absorbed, parted
 
 
 def value_of(leaf: Node) -> Any:
-    """The value behind a leaf of a graph that is demanded, on the host."""
+    """The value of a graph's leaf on the host."""
     return residence.hosted(_held(leaf), leaf)
 
 
 def place(node: Node) -> None:
-    """Have the value of ``node`` on the device, beside where it is."""
+    """Compute ``node`` and also put its value on the device."""
     have([node])
     there = kept.values.here()
     held = residence.kept(node, there[node], there)
@@ -48,17 +48,17 @@ def place(node: Node) -> None:
 
 
 def shape_of(leaf: Node) -> tuple[int, ...]:
-    """The shape of the value behind a leaf, wherever that lies."""
+    """The shape of a leaf's value, wherever that is stored."""
     return np.shape(_held(leaf))
 
 
 def stays(leaf: Node) -> bool:
-    """Whether the value behind a leaf belongs on the device."""
+    """Whether a leaf's value belongs on the device."""
     return residence.stays(_held(leaf))
 
 
 def _held(leaf: Node) -> Any:
-    """The value behind a leaf, where it lies: what was let go is computed again."""
+    """A leaf's value where it is stored; recomputed if it was dropped."""
     found = kept.held(leaf)
     if found is None:
         have([leaf])
@@ -67,7 +67,7 @@ def _held(leaf: Node) -> Any:
 
 
 def compute(nodes: Sequence[Node], names: Sequence[str] = ()) -> list[Any]:
-    """The values of ``nodes`` on the host, several in one run; ``names`` are what the user calls them, for messages."""
+    """The values of ``nodes`` on the host, computed in one run; ``names`` are the user's names, for messages."""
     have(nodes)
     found = [*map(kept.values.here().__getitem__, nodes)]
     if in_use:
@@ -77,7 +77,7 @@ def compute(nodes: Sequence[Node], names: Sequence[str] = ()) -> list[Any]:
 
 
 def have(nodes: Sequence[Node]) -> None:
-    """Have the values of ``nodes`` there, several in one run; each is computed once and kept while its node lives."""
+    """Compute ``nodes`` in one run; each is computed once and kept as long as its node lives."""
     limits.asked(context.current())
     if kept.coming:
         kept.wait_for(nodes)
@@ -106,7 +106,7 @@ def _have(nodes: Sequence[Node]) -> None:
 
 
 def _run(pending: list[Node], there: MutableMapping[Node, Any]) -> list[Any]:
-    """The values of ``pending``, to which what is worth a value on the way is added, by one program."""
+    """Compute ``pending`` by one program; nodes on the way that are worth keeping are added to it."""
     again = all(any(n in table for table in kept.values.every()) for n in pending)  # at another level
     pending += living.beside(pending, kept.is_near if in_use else there.__contains__)
     closed, values, sizes = _by_form(pending) or bound(pending)
@@ -143,7 +143,7 @@ def _run(pending: list[Node], there: MutableMapping[Node, Any]) -> list[Any]:
 
 
 def _at_once(node: Node) -> Any:
-    """The value of a small operation of values that are there, or of elements of small arrays; None where a graph is to be closed."""
+    """The value of a small operation on known values, or on elements of small arrays; None if a graph must be closed."""
     if (
         config.tier == "numba"
         or config.device != "cpu"
@@ -160,14 +160,14 @@ def _at_once(node: Node) -> Any:
 
 
 def number_of(size: Size) -> int:
-    """What a size was at capture, or is computed to be."""
+    """The number of a size: seen at capture, or computed."""
     if nodes_of(size):
         compute(nodes_of(size))
     return kept.number(size)
 
 
 def bound(nodes: Sequence[Node]) -> tuple[Closed, list[Any], dict[Any, int]]:
-    """The graph of ``nodes``, what its parameters are, and the sizes; cut at known values, where their shapes say what sizes are."""
+    """The graph of ``nodes``, the values of its parameters, and the sizes; cut at known values."""
     closed = close_over(nodes)
     values = [_held(leaf) for leaf in closed.leaves]
     for guard in closed.before:
@@ -184,7 +184,7 @@ _forms = Forms()
 
 
 def _by_form(nodes: Sequence[Node]) -> tuple[Closed, list[Any], dict[Any, int]] | None:
-    """:func:`bound` for what an iteration asks for that Python runs, where the graph may have the form of one that is there."""
+    """:func:`bound` for a value that an iteration run by Python asks for, if its graph has the form of a known one; else None."""
     if len(nodes) > 1 or not context.is_driven() or config.device != "cpu" or in_use:
         return None
     table = kept.values.table()
@@ -210,9 +210,9 @@ def _extent(a: Atom) -> int:
 
 
 def _as_built(node: Node) -> None:
-    """Compute a node as soon as code has built it; not one that depends on a region's arguments, which have no values.
+    """Compute a node as soon as code has built it, unless it depends on a region's arguments, which have no values.
 
-    What it is made of, and was built before, is computed as it was asked for then; what is built again meets its errors again.
+    Operands built earlier were computed then; an operand that is built again raises its errors again.
     """
     there = kept.values.here()
     before = there.pop(node, None) if node.op is not INPUT and node.op is not CONSTANT else None

@@ -16,7 +16,7 @@ from tensormagic.transform.rewriting.trial import changes_digits
 
 
 def form_of(result: Node, leaves: Sequence[Node]) -> Form | None:
-    """What computes ``result`` of numbers for ``leaves``, where a rule that changes digits has changed how; None where none has."""
+    """A function that computes ``result`` from numbers for ``leaves``, if a rule that changes digits has changed it; else None."""
     closed = close_over([result], use_values=False)
     if not {*closed.leaves} <= {*leaves}:
         return None

@@ -23,12 +23,12 @@ values = Values()
 
 
 def forget_values(nodes: Sequence[Node]) -> None:
-    """Drop the values that are kept for ``nodes`` and for what they are computed from, but not those of inputs."""
+    """Drop the values of ``nodes`` and of what they are computed from, except inputs."""
     drop([node for node in topological(nodes) if node.args])
 
 
 def drop(nodes: Sequence[Node]) -> None:
-    """Drop the values that are kept for ``nodes`` alone: they are computed again where they are asked for."""
+    """Drop the values of ``nodes``; they are recomputed on demand."""
     with lock:
         for node in nodes:
             for there in values.every():
@@ -36,7 +36,7 @@ def drop(nodes: Sequence[Node]) -> None:
 
 
 def keep(known: Mapping[Node, Node]) -> None:
-    """Keep for nodes the values that are there for others, which are known to be the same."""
+    """Keep the values of some nodes also for others that are known to be equal."""
     with lock:
         table = values.table()
         for node, other in known.items():
@@ -51,12 +51,12 @@ def is_computed(node: Node) -> bool:
 
 
 def is_near(node: Node) -> bool:
-    """Whether the value of ``node`` is there, or was computed for another device."""
+    """Whether ``node`` has been computed, here or for another device."""
     return any(node in there for there in values.near())
 
 
 def held(leaf: Node) -> Any:
-    """The value of an input, or of what is there, where it lies; None where it was let go."""
+    """The value of an input, or a computed value, where it is stored; None if it was dropped."""
     for there in values.near():
         if leaf in there:
             return there[leaf]
@@ -72,7 +72,7 @@ def held(leaf: Node) -> Any:
 
 
 def device_array(node: Node) -> Any:
-    """The array of ``node`` on the device; None where its value is not there, or belongs on the host."""
+    """The array of ``node`` on the device; None if it is not computed, or belongs on the host."""
     found = next((there[node] for there in values.near() if node in there), None)
     if found is None and node.op is INPUT and isinstance(node["source"], Snapshot):
         found = node["source"].value
@@ -80,12 +80,12 @@ def device_array(node: Node) -> Any:
 
 
 def norm_of(node: Node) -> float:
-    """The Euclidean norm of a value on the device, of which one number is read."""
+    """The Euclidean norm of a value on the device; only one number is copied."""
     return residence.norm(values.here()[node])
 
 
 def is_away(node: Node) -> bool:
-    """Whether a value that is there lies on a device alone."""
+    """Whether a computed value is stored only on a device."""
     value = values.here().get(node)
     return isinstance(value, residence.Resident) and not value.on_host
 
@@ -98,14 +98,14 @@ coming: weakref.WeakKeyDictionary[Node, Future[Any]] = weakref.WeakKeyDictionary
 
 
 def wait_for(nodes: Sequence[Node]) -> None:
-    """Wait for what ``nodes`` need that is computed in the background; what fails there is computed again, and fails here."""
+    """Wait for background computations that ``nodes`` need; one that fails is repeated here, where its error is raised."""
     found = coming_for(nodes)
     if found:
         wait(found)
 
 
 def coming_for(nodes: Sequence[Node]) -> set[Future[Any]]:
-    """What computes in the background what ``nodes`` need."""
+    """The background computations that ``nodes`` need."""
     there = values.here()
     return {coming[n] for n in topological(nodes, stop=there.__contains__) if n in coming and n not in there}
 
@@ -116,7 +116,7 @@ def is_frozen(value: np.ndarray[Any, Any]) -> bool:
 
 
 def number(size: Size) -> int:
-    """What a size was at capture, or has been computed to be."""
+    """The number of a size: seen at capture, or computed."""
     if isinstance(size, int):
         return size
     there = values.here()
@@ -137,7 +137,7 @@ _fresh = 0  # bytes of values since then
 
 
 def freeze(value: Any) -> Any:
-    """A value as it is kept: nobody stores into it."""
+    """A value made read-only, to be kept."""
     global _fresh
     if living.is_large(value):
         _fresh += value.nbytes

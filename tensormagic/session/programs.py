@@ -37,13 +37,13 @@ def executable(graph: Graph, level: str | None = None) -> Executable:
 
 
 def has_executable(graph: Graph, level: str | None = None) -> bool:
-    """Whether the executable of a closed graph is there: to ask for it takes no time."""
+    """Whether the executable of a closed graph exists, so that asking for it takes no time."""
     with lock:
         return (graph, choices(level or "")) in _executables
 
 
 def _drop_oldest() -> None:
-    """Let go of the programs that were asked for longest ago, where there are too many, or too large ones."""
+    """Drop the least recently used programs if there are too many, or too large ones."""
     nodes = sum(e.nodes for e in dict.values(_executables))  # an ordered one asks for the hash of each key
     while len(_executables) > _KEPT or (nodes > _NODES and len(_executables) > _LAST):
         _, dropped = _executables.popitem(last=False)
@@ -57,12 +57,12 @@ def _running(graph: Graph, rewritten: Rewritten) -> Executable:
 
 
 def executable_as(graph: Graph, rewritten: Graph) -> Executable:
-    """The executable of a graph that was rewritten elsewhere: the rules in force here are not asked."""
+    """The executable of a graph that was rewritten elsewhere; the rules in force here do not apply."""
     return _running(graph, Rewritten(rewritten))
 
 
 def prepare() -> None:
-    """Have the compiler started in the background, where it may be wanted."""
+    """Start the compiler in the background, if it may be needed."""
     if config.tier != "numpy":
         native.prepare()
 

@@ -18,7 +18,7 @@ _TIERS = {"numpy": "by NumPy", "numba": "by compiled code"}
 
 
 class Far(NamedTuple):
-    """What is said of a computation, the part of it that is done (-1 where that is not known), and for how long it has run."""
+    """The progress of a computation: a text, the fraction done (-1 if unknown), and the seconds it has run."""
 
     words: str
     fraction: float
@@ -27,16 +27,16 @@ class Far(NamedTuple):
 
 @dataclass
 class Doing:
-    """What a thread does, as it goes on.
+    """What a thread is doing, updated as it goes on.
 
     Parameters
     ----------
     work
-        What runs and what is prepared, the outermost first, and since when.
+        What runs or is being prepared, outermost first, each with its start time.
     loops
-        The loops that Python runs, the outermost first: iteration, and how many there will be.
+        The loops that Python runs, outermost first: iteration, and number of iterations.
     flags
-        Those of machine code that runs, the innermost last.
+        The flags of running machine code, innermost last.
     """
 
     work: list[tuple[Executable | work.Stage, float]]
@@ -45,12 +45,12 @@ class Doing:
 
     @property
     def shown(self) -> tuple[Executable | work.Stage, float] | None:
-        """What is told of all that is done, and since when."""
+        """What is displayed of all that is being done, and its start time; None if nothing is done."""
         work = list(self.work)
         return shown(work) if work else None
 
     def far(self) -> Far | None:
-        """How far it is; None where it does nothing."""
+        """The progress; None if nothing is done."""
         found = self.shown
         return None if found is None else self.far_with(*found)
 
@@ -75,7 +75,7 @@ class Doing:
         return Far(" · ".join(parts), fraction, elapsed)
 
     def _iteration(self, tier: str) -> tuple[int, int] | None:
-        """The iteration of the outermost loop, and how many there will be, or 0."""
+        """The iteration of the outermost loop, and the number of iterations, or 0; None if there is no loop."""
         if tier not in _TIERS:
             return None
         for iteration, count in self.loops[:1]:
@@ -85,7 +85,7 @@ class Doing:
 
 
 def shown(doing: Sequence[tuple[Executable | work.Stage, float]]) -> tuple[Executable | work.Stage, float]:
-    """What is told of what is done: what computes, else the outermost stage of what is prepared."""
+    """What is displayed: the computation, else the outermost stage of preparation."""
     return next((one for one in doing if isinstance(one[0], Executable | work.Counted)), doing[0])
 
 
@@ -95,5 +95,5 @@ def doing() -> Doing:
 
 
 def background_thread() -> None:
-    """Have this thread be one that nobody waits for: what it does is not taken for what the notebook does."""
+    """Mark this thread as one that nobody waits for, so that its work is not displayed as the notebook's."""
     work.own.work = []

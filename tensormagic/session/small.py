@@ -26,7 +26,7 @@ _INDICES = {POSITION, REQUIRE, SIZE}  # what indices that are data go through
 
 
 def by_numpy(node: Node) -> Any:
-    """The value of one small operation of values that are there; None where that is more, and where NumPy warns or raises."""
+    """The value of one small operation on known values; None if it is more than that, or NumPy warns or raises."""
     try:
         todo = _few(node)
         if not todo:
@@ -73,9 +73,9 @@ def reads_device(node: Node) -> bool:
 
 
 def _few(node: Node) -> list[Node] | None:
-    """What is not there of a node and of what it needs, what is needed first; None where that is more than one small operation.
+    """The uncomputed nodes that ``node`` needs, in order; None if there is more than one small operation among them.
 
-    Moves and stores are none, nor is what integers and truth values go through: no rule makes these more accurate.
+    Moves and stores do not count, nor does anything between integers and booleans: no rule makes these more accurate.
     """
     found: set[Node] = set()
     there = kept.values.here()
@@ -102,10 +102,10 @@ _age = operator.attrgetter("serial")  # a node is made after what it needs
 
 
 def read_from(node: Node) -> list[Node]:
-    """Small arrays that are not there, and of which ``node`` reads a part: each is computed once, and not for each part.
+    """Uncomputed small arrays of which ``node`` reads a part: each is computed once, instead of for each part.
 
-    Where it is data-dependent how large one is, that comes first. A number that is computed from parts has those alone that no rule makes
-    more accurate together with what is done to them: of integers, and of library calls. What is compared is what the array has there.
+    A data-dependent size comes first. For a number computed from parts, only arrays count that no rule makes more
+    accurate together with it: integers, and results of library calls. A comparison uses the array's values as they are.
     """
     found: dict[Node, None] = {}
     asked = {node, *(node.args if node.op.kind == "pointwise" and node.type.dtype == bool else ())}
@@ -127,14 +127,14 @@ def read_from(node: Node) -> list[Node]:
 
 
 def _missing(part: Node, whole: Node) -> list[Node]:
-    """What is to be computed before a part of an array: what says how large that is, and the array, where it is small."""
+    """What must be computed before a part of an array: the array's size and, if it is small, the array."""
     there = kept.values.here()
     unknown = [a for s in whole.type.shape for a in nodes_of(s) if a not in there]
     return unknown or [whole] * (bool(whole.args) and _elements(part) < _elements(whole) <= SMALL)
 
 
 def _elements(node: Node) -> float:
-    """The number of elements; infinite where it depends on data that are not there."""
+    """The number of elements; infinite if it depends on uncomputed data."""
     try:
         return math.prod([kept.number(s) for s in node.type.shape])
     except (KeyError, TypeError):
@@ -150,7 +150,7 @@ def _stays(node: Node) -> bool:
 
 
 def leaf_value(node: Node) -> Any:
-    """The value of what is there, or needs no operands."""
+    """The value of a node that is computed, or has no operands."""
     known = kept.values.here().get(node)
     if known is not None:
         return residence.hosted(known, node) if type(known) is residence.Resident else known

@@ -33,16 +33,16 @@ LONG = 0.1  # seconds of NumPy's time, as far as that is known before, from whic
 
 @dataclass(eq=False)
 class Executable:
-    """A rewritten graph on its tiers: NumPy at once, compiled code when it is there.
+    """A rewritten graph on its tiers: NumPy at once, compiled code as soon as it is ready.
 
     Parameters
     ----------
     rewritten
-        The graph in normal form, and what was rewritten.
+        The graph in normal form, and the log of its rewriting.
     device
         Where it runs: ``"cpu"``, ``"gpu"``, or ``"auto"``.
     nodes
-        How many nodes the graph had as it was given.
+        The number of nodes of the original graph.
     """
 
     rewritten: Rewritten
@@ -77,7 +77,7 @@ class Executable:
 
     @property
     def tier_at_work(self) -> str:
-        """What runs while this is at work: ``"numba"``, ``"numpy"``, or ``"compiler"`` where it is waited for."""
+        """The tier that a run uses: ``"numba"``, ``"numpy"``, ``"gpu"``, or ``"compiler"`` if it waits for that."""
         if self.device != "cpu":
             return "gpu"
         if config.tier != "numpy" and self._native is not None:
@@ -87,9 +87,10 @@ class Executable:
 
     @property
     def plan(self) -> Plan:
-        """What would be compiled: kernels and steps.
+        """The plan for compiling: kernels and steps.
 
-        No lock: two threads may plan at once, which gives equal plans, and a forked child never waits for a thread that it has not.
+        No lock: two threads may plan at once, which gives equal plans, and a forked child never waits for a missing
+        thread.
         """
         if self._plan is None:
             with fusing(fused=self.rewritten.fused, rounds=self.rewritten.rounds):
@@ -97,7 +98,7 @@ class Executable:
         return self._plan
 
     def compile(self) -> native.Handle:
-        """Start compiling, where that has not been done; what nobody has planned yet is planned on another thread."""
+        """Start compiling, unless that has been done; planning happens on another thread if needed."""
         if self._handle is None:
             self._handle = native.start(self._plan or partial(copy_context().run, lambda: self.plan))
         return self._handle
@@ -105,7 +106,7 @@ class Executable:
     def resident(
         self, values: Sequence[Any], names: Sequence[str] = (), sites: residence.Sites = residence.at_call
     ) -> list[Any]:
-        """The results of a run on the device: what lies there stays there."""
+        """The results of a run on the device, which stay there."""
         start = time.perf_counter()
         try:
             with work.working(self):
@@ -114,14 +115,14 @@ class Executable:
             self.seconds["gpu"] = time.perf_counter() - start
 
     def is_for_device(self, sizes: dict[Any, int], values: Sequence[Any]) -> bool:
-        """Whether this run is the device's: where the device is chosen by sizes, ``why`` says it then."""
+        """Whether this run uses the device; if that is decided by sizes, ``why`` gives the reason."""
         if self.device == "auto":
             pays, self.why = residence.chosen(self.graph, sizes, values)
             return pays
         return self.device == "gpu"
 
     def run(self, sizes: dict[Any, int], *values: Any, names: Sequence[str] = ()) -> list[Any]:
-        """The results, by the tier that is ready, on the host; ``names`` are what the user calls the values."""
+        """The results on the host, by the tier that is ready; ``names`` are the user's names of the values."""
         if self.device != "cpu" and self.is_for_device(sizes, values):
             results = zip(self.resident(values, names), self.graph.results, strict=True)
             return [residence.hosted(value, node) for value, node in results]
@@ -155,9 +156,9 @@ class Executable:
         return self.device == "cpu" and not (self.late or self.graph.is_wide or self.tells or self.calls)
 
     def plainly(self, sizes: dict[Any, int], values: Sequence[Any]) -> list[Any] | None:
-        """What machine code gives, where that runs next, on the host, and does nothing but compute.
+        """The results of machine code on the host, if that runs next and only computes.
 
-        None where it does not, and where it fails: what that means is said by :meth:`run`.
+        None if it does not, or fails: :meth:`run` then handles the failure.
         """
         machine = self._native
         if machine is None or config.tier == "numpy" or not self.is_plain:
@@ -184,7 +185,7 @@ class Executable:
         return self.run(sizes, *values)
 
     def bound(self, sizes: dict[Any, int]) -> Callable[[Sequence[Any]], list[Any] | None] | None:
-        """:meth:`plainly` for these sizes, with nothing looked up that is known; None where there is no such function yet."""
+        """:meth:`plainly` for these sizes, with all lookups done; None if there is no such function yet."""
         machine: Any = self._native
         run = machine.bind(sizes) if machine is not None and self.is_plain else None
         return None if run is None else self._bound(run, sizes)
@@ -216,7 +217,7 @@ class Executable:
         return bound
 
     def by_numpy(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
-        """The results, by NumPy: floating-point errors are raised or told, as ``np.errstate`` asks."""
+        """The results by NumPy; floating-point errors are raised or warned of as ``np.errstate`` says."""
         self._fit(sizes)
         self._afford(sizes)
         if self._reference is None:
@@ -226,7 +227,7 @@ class Executable:
         return results
 
     def _afford(self, sizes: dict[Any, int]) -> None:
-        """Refuse a run of NumPy that needs more memory than there is; what needs little is asked once."""
+        """Refuse a NumPy run that needs more memory than there is; sizes that need little are remembered."""
         key = tuple(sizes.values())
         if key in self._small:
             return
@@ -241,7 +242,7 @@ class Executable:
             check(guard, sizes.__getitem__)
 
     def _by_machine(self, run: Callable[..., list[Any]], sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:
-        """The results, by machine code, which does not say where a number stopped being finite."""
+        """The results by machine code, which does not tell where a number stopped being finite."""
         self._fit(sizes)
         flags.clear()
         start = time.perf_counter()
@@ -256,7 +257,7 @@ class Executable:
         return results
 
     def _name(self, error: Exception, elapsed: float, sizes: dict[Any, int], values: Sequence[Any]) -> None:
-        """Have an error of machine code know its node: NumPy meets the same one, where that takes no long time."""
+        """Find the node of a machine code error by running NumPy, if that is quick."""
         if (
             self._is_quick(elapsed)
             and not self.tells
@@ -275,7 +276,7 @@ class Executable:
         return self.seconds.get("numpy", elapsed * SLOWER[loops]) < WORTH_WARNING
 
     def _warn_again(self, elapsed: float, sizes: dict[Any, int], values: Sequence[Any]) -> None:
-        """NumPy's warnings, by a second run in NumPy: once for each run of a cell, where that takes no long time."""
+        """Show NumPy's warnings by a second run in NumPy: once for each run of a cell, if that is quick."""
         run = usercode.newest_run()
         if run != self._warned and self._is_quick(elapsed) and not self.tells and not self.calls:
             self._warned = run
@@ -288,11 +289,11 @@ class Executable:
 
     @cached_property
     def calls(self) -> bool:
-        """Whether a run calls functions that were not captured, such as those of Numba and C."""
+        """Whether a run calls functions that are not captured, such as those of Numba and C."""
         return "outside" in self.graph.ops
 
     def _ready(self) -> Callable[..., list[Any]] | None:
-        """The machine code, where it is there and may run; it is waited for where nothing else may."""
+        """The machine code if it may run; waits for it if nothing else may run; else None."""
         if self._native is None and config.tier != "numpy":
             handle = self.compile() if config.tier == "numba" else self._handle
             if config.tier == "numba" and handle is not None:

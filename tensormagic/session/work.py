@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Counted:
-    """What is done piece by piece elsewhere, and how far that is."""
+    """Work that is done piece by piece elsewhere, with its progress."""
 
     what: str
     count: int
@@ -31,7 +31,7 @@ at_work: list[tuple[Executable | Stage, float]] = []  # what runs or is done, an
 
 
 class _Own(threading.local):
-    """What this thread does: one that works in the background has a list of its own, as nobody waits for it."""
+    """What this thread is doing; a background thread has a list of its own, as nobody waits for it."""
 
     work = at_work
 
@@ -41,7 +41,7 @@ own = _Own()
 
 @contextmanager
 def working(stage: Executable | Stage) -> Generator[None]:
-    """Have it known what is done, as "rewriting", where that may take long."""
+    """Display what is being done, such as "rewriting", for the duration of the block."""
     work = own.work
     work.append((stage, time.perf_counter()))
     try:

@@ -288,8 +288,8 @@ class Rewind:
         """The results of the body, the cotangents of one iteration, and marks of where those of carries may be nonzero.
 
         An element that later code does not read is left out of the cotangent of the iteration that stored it, also if
-        the slope there is
-        infinite. Each mark is a triple: the mark, its value at first, and its value after an iteration.
+        the slope there is infinite. Each mark is a triple: the mark, its value at first, and its value after an
+        iteration.
         """
         found, outputs = self._pulled_through(pulled, totals, wrt, {})
         seen = {k: (c, mark(c)) for k, c in zip(self.back, pulled, strict=True) if self._may_leave_out(k, c)}

@@ -102,8 +102,7 @@ def choices(level: str = "", device: str = "") -> Choices:
     """What determines a value beside its graph: the level with what is switched off, the user's rules it allows, and the device.
 
     Defaults are the current settings. Values, executables and the programs of functions are cached under this key. The
-    tier
-    is not part of it: a value is not computed again by another tier.
+    tier is not part of it: a value is not computed again by another tier.
     """
     return chosen(config.level(level), device or config.device)
 
@@ -127,8 +126,7 @@ def table(
     ----------
     early
         Leave out rules of the level ``"real"`` that rewrite powers, divisions by numbers and products of logarithms, as
-        they hide
-        the forms of sums that others look for.
+        they hide the forms of sums that others look for.
     folds
         Include constant folding, which hides such forms, too.
     differentiated

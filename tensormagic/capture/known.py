@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensormagic.capture import by_class, context
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.numbers import as_python, compared, in_range
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.operation import Operation
@@ -42,6 +43,8 @@ def static_value(node: Node) -> Any:
     if order is None:
         return None
     capture = context.current()
+    if sum(map(_rounds, order)) > 1 and not any(map(_has_sizes, order)):
+        return hooks.compute([node])[0] if capture else None  # as rules have it: what is shown decides conditions
     values: dict[Node, Any] = {}
 
     def fixed(a: Atom) -> int:
@@ -64,6 +67,16 @@ def static_value(node: Node) -> Any:
             except LookupError:  # a size that was not seen
                 return None
     return values[node]
+
+
+def _rounds(node: Node) -> bool:
+    """Whether a node computes floating-point numbers, so that rules may give other digits for it and what it is made of."""
+    return node.op.kind != "leaf" and node.type.dtype.kind in "fc"
+
+
+def _has_sizes(node: Node) -> bool:
+    """Whether sizes that are not numbers are in a node's type, or below it."""
+    return node.needs != node.args or not all(isinstance(s, int) for s in node.type.shape)
 
 
 def static_int(node: Node) -> int | None:

@@ -26,7 +26,7 @@ from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.parted import root_of
 from tensormagic.notebook.value_texts import seen
 from tensormagic.notebook.widgets.backprop import BackpropView
-from tensormagic.ops.leaf import INPUT
+from tensormagic.ops.leaf import INPUT, input_node
 
 _Bundle = tuple[dict[str, Any], dict[str, Any]]
 _Made = tuple[Function, Sheet, dict[str, Any]]
@@ -114,6 +114,8 @@ def _from(value: Tensor, moving: Mapping[str, Node]) -> Tensor:
     cut: dict[Node, Node] = {}
     for name, node in moving.items():
         leaf = lift(seen(wrap(node)), name) if node.op is not INPUT else None
+        if leaf is not None and all(isinstance(size, int) for size in node.type.shape):
+            leaf = input_node(leaf["source"], node.type)  # of an array that the cell has made: its sizes are no symbols
         if leaf is not None and leaf.type == node.type:
             cut[node] = leaf
     return wrap(replaced([value.node], cut)[0]) if cut else value

@@ -175,6 +175,11 @@ class Passes:
         self.calls: dict[Node, Call] = {}
         self.calls = calls(self._moving(), self._operands, naming.expressions, {*named, self.result})
         self.nodes = self._moving()
+        if self.result not in self.nodes:
+            raise DifferentiationError(
+                f"{subject.name} is computed from no variable that was there before",
+                "Assign the array in an earlier cell, or name it: --grad x.",
+            )
         if len(self.nodes) > MOST_NODES:
             raise LargeViewError(
                 f"a view of backpropagation shows at most {MOST_NODES} nodes, and {subject.name} has {len(self.nodes)}; "

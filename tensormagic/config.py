@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from tensormagic.ir.alike import alike
+
 
 def _variable(name: str, default: str) -> str:
     return os.environ.get(f"TENSORMAGIC_{name}", default)
@@ -172,6 +174,10 @@ class Config:
         if name == "threads" and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             message = f"config.threads is a number of threads, at least 1; not {value!r}"
             raise ValueError(message)
+        if not hasattr(type(self), name) and name not in type(self).__annotations__:
+            near = alike(name, type(self).__annotations__)
+            message = f"config has no setting {name}{f'; did you mean {near[0]}?' if near else ''}"
+            raise AttributeError(message)
         object.__setattr__(self, name, leveled(str(value), without) if name == "math" else value)
 
     @property

@@ -5,6 +5,8 @@ import threading
 import time
 from dataclasses import asdict
 
+import pytest
+
 from tensormagic.config import Config
 
 
@@ -55,3 +57,9 @@ def test_what_code_sets_in_a_block_ends_with_it():
             assert settings.math == "real"
         assert settings.math == "real"
     assert settings.math == "stable"
+
+
+def test_a_setting_that_is_not_there_is_refused():
+    """It was taken without a word, and set nothing."""
+    with pytest.raises(AttributeError, match="config has no setting teir; did you mean tier"):
+        Config().teir = "numpy"  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]

@@ -39,12 +39,14 @@ def static_value(node: Node) -> Any:
     """The value of a node that depends on sizes and constants alone, noting the sizes as fixed; None elsewhere."""
     if node.op in _OF_EQUALS and len(node.args) == 2 and node.args[0] is node.args[1] and _is_size(node.args[0]):
         return _OF_EQUALS[node.op]  # whatever the size is
-    order = _of_sizes(node)
-    if order is None:
-        return None
-    capture = context.current()
-    if sum(map(_rounds, order)) > 1 and not any(map(_has_sizes, order)):
-        return hooks.compute([node])[0] if capture else None  # as rules have it: what is shown decides conditions
+    order, capture = _of_sizes(node), context.current()
+    if order is not None and _is_rewritten(order):  # what is shown decides conditions
+        return hooks.compute([node])[0] if capture else None
+    return None if order is None else _evaluated(order, capture)
+
+
+def _evaluated(order: Sequence[Node], capture: Any) -> Any:
+    """The value of the last of some nodes, by what each op is in NumPy; None where a size was not seen."""
     values: dict[Node, Any] = {}
 
     def fixed(a: Atom) -> int:
@@ -66,17 +68,14 @@ def static_value(node: Node) -> Any:
                 values[n] = n.op.evaluate(n, [values[a] for a in n.args], lambda s: evaluate(s, fixed))
             except LookupError:  # a size that was not seen
                 return None
-    return values[node]
+    return values[order[-1]]
 
 
-def _rounds(node: Node) -> bool:
-    """Whether a node computes floating-point numbers, so that rules may give other digits for it and what it is made of."""
-    return node.op.kind != "leaf" and node.type.dtype.kind in "fc"
-
-
-def _has_sizes(node: Node) -> bool:
-    """Whether sizes that are not numbers are in a node's type, or below it."""
-    return node.needs != node.args or not all(isinstance(s, int) for s in node.type.shape)
+def _is_rewritten(order: Sequence[Node]) -> bool:
+    """Whether rules may give other digits: several nodes compute floating-point numbers, and no size is among what they need."""
+    rounded = [n for n in order if n.op.kind != "leaf" and n.type.dtype.kind in "fc"]
+    sized = (n.needs != n.args or not all(isinstance(s, int) for s in n.type.shape) for n in order)
+    return len(rounded) > 1 and not any(sized)
 
 
 def static_int(node: Node) -> int | None:

@@ -222,7 +222,8 @@ class ArrayRule:
         if not made.cases:
             raise ParseError(
                 f"{statement.text}: the sides fit no numbers, vectors or matrices",
-                "Both sides have to be expressions over the same variables, with one shape and dtype.",
+                "Both sides have to be expressions over the same variables, with one shape and dtype."
+                + (" A power is written **." if "^" in statement.text else ""),
             )
         return made
 

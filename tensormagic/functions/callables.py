@@ -34,4 +34,7 @@ def of_callable(function: Any) -> Function:
     if callable(function):
         label = getattr(function, "__name__", type(function).__name__)
         return Function(called_body(function), label, roots=(function,), plain=function)
-    raise CaptureError(f"{type(function).__name__} is not a function", "Pass a function of arrays.")
+    raise CaptureError(
+        f"{type(function).__name__} is not a function",
+        "Give the function, and behind it what it is called with: tm.grad(f)(x). Of a value, y.grad(x) is the gradient.",
+    )

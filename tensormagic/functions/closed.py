@@ -26,7 +26,7 @@ from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.results import numbers_in
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node, topological
-from tensormagic.ops.leaf import INPUT, Source, constant, input_node
+from tensormagic.ops.leaf import INPUT, Source, constant, constant_value, input_node
 
 Make = Callable[[Iterator[Any]], Any]
 
@@ -136,7 +136,9 @@ class Closed:
         if not node.type.inexact:
             raise DifferentiationError(
                 f"{name} of {self.label} is {node.type}: there is no derivative with respect to integers",
-                "Convert it to a float: astype(float), or write 2.0 for 2.",
+                "Convert it to floats: astype(float)."
+                if (number := constant_value(node)) is None or number.shape
+                else f"Write {float(number)} for {number}.",
             )
         stand_in = input_node(Source(str(node["source"]) if node.op is INPUT else "value"), node.type)
         self.actual[stand_in] = node

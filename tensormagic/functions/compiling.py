@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tensormagic import session
 from tensormagic.capture.tree import flatten
 from tensormagic.config import config, leveled
 from tensormagic.functions.callables import of_callable
-from tensormagic.functions.function import Function
 from tensormagic.functions.inside import undoing
 from tensormagic.functions.record import Record
 from tensormagic.functions.tensor import checked_place
-from tensormagic.functions.tracing import Traced, traced
+from tensormagic.functions.tracing import Traced, refuse_untyped, traced
 from tensormagic.functions.travel import maker
 from tensormagic.ir.errors import ArgumentError, CaptureError
 from tensormagic.ir.graph import Graph
@@ -61,32 +58,13 @@ def compile(fun: Any, *types: Any, device: str = "", math: str | None = None, wi
     array([0., 0., 0.])
     """
     if not types and not isinstance(fun, Graph):
-        _refuse_untyped(of_callable(fun))
+        refuse_untyped(of_callable(fun), "tm.compile", "@tm.tensor makes a function that compiles at its calls.")
     if without:
         math = leveled(math or getattr(fun, "math", "") or config.math, without)
     made = _of_graph(fun, types, device, math) if isinstance(fun, Graph) else _made(fun, types, device, math)
     if config.tier != "numpy" and made.executable.device == "cpu":
         made.executable.compile().wait()
     return made
-
-
-def _refuse_untyped(function: Function) -> None:
-    """Refuse a function that needs arguments and is given no types of any."""
-    with suppress(ValueError):  # no signature is known
-        try:
-            inspect.signature(function).bind()
-        except TypeError:
-            needed = True
-        else:
-            needed = function.fills and bool(function.parameters)  # a cell, which here reads nothing from the notebook
-        if needed:
-            name, listed = function.name, ", ".join(function.parameters)
-            shown = name if name.isidentifier() else "f"
-            raise ArgumentError(
-                f"tm.compile needs an example of each argument beside the function: {name} has {listed}",
-                f"Write tm.compile({shown}, {listed}), with values or types like those of the calls; "
-                "@tm.tensor makes a function that compiles at its calls.",
-            )
 
 
 def captured_for(fun: Any, args: tuple[Any, ...]) -> Compiled:

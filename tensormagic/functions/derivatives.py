@@ -92,7 +92,7 @@ def _number(function: Function, item: Any) -> int:
     listed = f": {function.name} has {', '.join(map(_quoted, function.parameters))}" if function.parameters else ""
     raise DifferentiationError(
         "which arguments are meant is told by their names or positions, not by their values",
-        f"Write the names in quotes, several as a tuple{listed}.",
+        f"Write the names in quotes, several as a tuple{listed}. To take it at a value, write this behind: tm.grad(f)(x).",
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -42,7 +44,7 @@ from tensormagic.functions.reading import is_input, is_moving
 from tensormagic.functions.record import Record
 from tensormagic.functions.results import numbers_alone, numbers_in
 from tensormagic.functions.space import Read
-from tensormagic.ir.errors import CaptureError, DTypeError, ForeignError, GuardError, ParseError
+from tensormagic.ir.errors import ArgumentError, CaptureError, DTypeError, ForeignError, GuardError, ParseError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Rule
@@ -130,9 +132,42 @@ def trace(fun: Any, *types: Any) -> Graph:
     """
     __tracebackhide__ = True  # IPython leaves this frame out of tracebacks
     try:
+        if not types:
+            refuse_untyped(of_callable(fun), "tm.trace")
         return traced(fun, types, deferred=True).graph
     except BaseException as error:  # noqa: BLE001 (raised again)
         raise users_alone(error)  # noqa: B904 (the same one)
+
+
+def refuse_untyped(function: Function, asked: str, beside: str = "") -> None:
+    """Refuse a function that needs arguments and is given no types of any."""
+    with suppress(ValueError):  # no signature is known
+        try:
+            inspect.signature(function).bind()
+        except TypeError:
+            needed = True
+        else:
+            needed = function.fills and bool(function.parameters)  # a cell, which here reads nothing from the notebook
+        if needed:
+            name, listed = function.name, ", ".join(function.parameters)
+            shown = name if name.isidentifier() else "f"
+            raise ArgumentError(
+                f"{asked} needs an example of each argument beside the function: {name} has {listed}",
+                f"Write {asked}({shown}, {listed}), with values or types like those of the calls. {beside}",
+            )
+
+
+def _refuse_dtypes(types: tuple[Any, ...]) -> None:
+    """Refuse dtypes in place of arguments: of a number, or of an array, is not told by them."""
+    if types and all(isinstance(t, np.dtype) or (isinstance(t, type) and issubclass(t, _NUMBERS)) for t in types):
+        name = np.dtype(types[0]).name
+        raise ArgumentError(
+            f"{types[0]!r} is a dtype, and no argument",
+            f'Write "{name}" for a number of that dtype, "{name}[n]" for an array of n of them.',
+        )
+
+
+_NUMBERS = (np.generic, int, float, complex)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +205,7 @@ def traced(
     The last arguments are given by the names in ``named``; ``deferred`` results are put together once the graph has run. With
     ``classes`` the graph computes of which class numbers are, too, where that is data-dependent.
     """
+    _refuse_dtypes(types)
     mark, function = wrap(constant(0)), of_callable(fun)
     constants = constants_of([v for v in flatten(types)[0] if not stands_for_array(v)])
     before = record_of(function.roots, constants, function.reads, is_moving, fixed=True)

@@ -92,14 +92,21 @@ def input_of(result: Node, wrt: Any) -> Node:
             return leaf
     what = repr(wrt) if isinstance(wrt, str) or number else "the array"
     if len(found) != 1:
-        names = ", ".join(sorted({source.name for source in sources.values()})) or "nothing"
+        names = ", ".join(sorted({source.name for source in sources.values()})) or "no variable that was there before"
         many = f"several inputs have this {'value' if number else 'name'}" if found else f"it depends on {names}"
-        raise DifferentiationError(
-            f"{what} is not an input of this value: {many}",
-            "Name an input, as in y.grad('x'); an array must be the one that the cell read, and unchanged since.",
-        )
+        raise DifferentiationError(f"{what} is not an input of this value: {many}", _INPUT if sources else _NO_INPUT)
     taken.tell(result, found[0], what)
     return found[0]
+
+
+_INPUT = "Name an input, as in y.grad('x'); an array must be the one that the cell read, and unchanged since."
+_NO_INPUT = "Assign it in an earlier cell than the one that computes with it; or take the gradient of a function: tm.grad(f)(x)."
+
+
+def way_to(value: Tensor, name: str = "y") -> str:
+    """How the gradient of a value is asked for, by an input that it has: ``loss.grad("w")``."""
+    inputs = (n["source"].name for n in topological([value.node]) if n.op is INPUT and n.type.inexact)
+    return f'{name}.grad("{next((n for n in inputs if n.isidentifier()), "w")}")'
 
 
 def _inputs_of(number: Any, sources: Mapping[Node, Any]) -> list[Node]:
@@ -137,7 +144,7 @@ def tensor_grad(self: Tensor, wrt: Any = None) -> Any:
     [ 3. 12.]
     """
     if wrt is None:
-        raise DifferentiationError("a gradient is with respect to something", 'Name it, as in loss.grad("w").')
+        raise DifferentiationError("a gradient is with respect to something", f"Name it, as in {way_to(self)}.")
     several = isinstance(wrt, tuple | list)
     nodes = [input_of(self.node, v) for v in (wrt if several else (wrt,))]
     with self.leveled():
@@ -155,7 +162,11 @@ class Asked:
     def __get__(self, value: Tensor, _owner: type | None = None) -> Asked:
         return Asked(value)
 
-    def __call__(self, wrt: Any = None) -> Any:
+    def __call__(self, wrt: Any = None, **named: Any) -> Any:
+        if named:
+            raise DifferentiationError(
+                "a gradient is with respect to something", f'Name it in quotes: y.grad("{next(iter(named))}").'
+            )
         return tensor_grad(self._value, wrt)
 
     def __repr__(self) -> str:

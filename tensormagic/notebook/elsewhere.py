@@ -8,25 +8,31 @@ from typing import Any
 import numpy as np
 
 METHODS = {
-    "backward": 'Gradients are asked for by %%tensor --grad w, or of a value: loss.grad("w").',
-    "requires_grad": "Nothing has to be marked: %%tensor --grad w asks for the gradient.",
-    "requires_grad_": "Nothing has to be marked: %%tensor --grad w asks for the gradient.",
+    "grad": "An array knows no gradient: %%tensor --grad {x} makes grad_{x}, in the cell that computes with {x}.",
+    "backward": "Gradients are asked for by %%tensor --grad w, or of a value: {way}.",
+    "requires_grad": "Nothing has to be marked: %%tensor --grad {x} asks for the gradient.",
+    "requires_grad_": "Nothing has to be marked: %%tensor --grad {x} asks for the gradient.",
     "zero_grad": "Gradients do not add up here: nothing has to be set to zero.",
-    "detach": "x.numpy() is the value without its history; tm.stop_gradient(x) stays in the graph.",
-    "eval": "x.numpy() is the value.",
-    "block_until_ready": "x.numpy() waits for the value.",
-    "cpu": "x.numpy() is the value, wherever it was computed.",
-    "at": "Arrays are stored into as in NumPy: x[i] = v, x[i] += v.",
-    "assign": "Arrays are stored into as in NumPy: x[...] = v.",
-    "unsqueeze": "Write x[None] for a new first axis, x[:, None] for a second one.",
-    "permute": "NumPy calls it x.transpose(...).",
-    "numel": "NumPy calls it x.size.",
+    "detach": "{x}.numpy() is the value without its history; tm.stop_gradient({x}) stays in the graph.",
+    "numpy": "",
+    "eval": "{x}.numpy() is the value.",
+    "block_until_ready": "{x}.numpy() waits for the value.",
+    "cpu": "{x}.numpy() is the value, wherever it was computed.",
+    "cuda": "%%tensor --device gpu runs a cell on a graphics card.",
+    "to": "{x}.astype(np.float32) is of another dtype; %%tensor --device gpu runs a cell on a graphics card.",
+    "at": "Arrays are stored into as in NumPy: {x}[i] = value, {x}[i] += value.",
+    "assign": "Arrays are stored into as in NumPy: {x}[...] = value.",
+    "unsqueeze": "Write {x}[None] for a new first axis, {x}[:, None] for a second one.",
+    "permute": "NumPy calls it {x}.transpose(...).",
+    "numel": "NumPy calls it {x}.size.",
+    "dim": "NumPy calls it {x}.ndim.",
     "matmul": "Write a @ b.",
-    "float": "NumPy calls it x.astype(float).",
-    "double": "NumPy calls it x.astype(float).",
-    "long": "NumPy calls it x.astype(int).",
+    "float": "NumPy calls it {x}.astype(float).",
+    "double": "NumPy calls it {x}.astype(float).",
+    "long": "NumPy calls it {x}.astype(int).",
 }
-"""What values of other libraries have, and what is done here."""
+"""What values of other libraries have, and what is done here; ``{x}`` is the value, ``{way}`` how its gradient is asked for."""
+_IS_AN_ARRAY = {"detach", "numpy", "eval", "block_until_ready", "cpu"}  # by which others make one
 
 _RNG = "rng = np.random.default_rng(0) once, then rng"
 _FUNCTIONS = {  # that NumPy has by no such name
@@ -83,9 +89,27 @@ _HERE = {  # of a package that differentiates or compiles
     "GradientTape": "Nothing has to be recorded: tm.grad(f) and %%tensor --grad w give gradients.",
     "nn": "There are no layers: write them in NumPy, as in x @ W + b.",
     "optim": "There are no optimisers: write the step, as in w = w - 0.1 * g.",
+    "make_jaxpr": "tm.trace(f, x) is the graph of f: print it.",
+    "manual_seed": "Random numbers are NumPy's: rng = np.random.default_rng(0), then rng.normal(size=3).",
+    "random": "Random numbers are NumPy's: rng = np.random.default_rng(0), then rng.normal(size=3).",
+    "tree_map": "Containers are gone through in Python: {k: p[k] - 0.1 * g[k] for k in p} of dictionaries.",
+    "tree": "Containers are gone through in Python: {k: p[k] - 0.1 * g[k] for k in p} of dictionaries.",
+    "tree_util": "Containers are gone through in Python: {k: p[k] - 0.1 * g[k] for k in p} of dictionaries.",
+    "constant": "Arrays and numbers are what they are: nothing has to be made of them.",
     "Variable": "Arrays of NumPy's are variables: nothing has to be made of them.",
     "eval": "It is called tm.evaluate.",
 }
+
+
+def method(name: str, owner: Any, written: str, way: str) -> str:
+    """What is done in place of a method or attribute that arrays of other libraries have, in the user's names; nothing for others.
+
+    >>> method("numel", None, "X", "")
+    'NumPy calls it X.size.'
+    """
+    if name in _IS_AN_ARRAY and isinstance(owner, np.ndarray | np.generic):
+        return f"{written} is {'an array' if isinstance(owner, np.ndarray) else 'a number'} of NumPy's already: use it as it is."
+    return METHODS.get(name, "").format(x=written, way=way)
 
 
 def written_out(name: str) -> str:

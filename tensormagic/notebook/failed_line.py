@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import keyword
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,6 +54,18 @@ class Line:
         call = self.part_of(ast.Call)
         return ("", None) if call is None else (ast.unparse(call.func), self.value(call.func))
 
+    def owner_of(self, name: str) -> str:
+        """The variable of which an attribute is asked for, as ``w`` in ``print(w.grad)``."""
+        written = rf"([^\W\d]\w*)\.{re.escape(name)}\b"
+        found = re.search(written, self.part) or re.search(written, self.text)
+        return found[1] if found else ""
+
+    def keyword_as_name(self) -> str:
+        """What is said where a word of Python's is used as a name: ``lambda = 2``."""
+        text = re.sub(r"""'[^']*'|"[^"]*\"""", "''", self.text)
+        found = _ASSIGNED.search(text) or _NO_LAMBDA.search(text)
+        return f"{found[1]} is a word of Python's own, and cannot be a name: {found[1]}_ can." if found else ""
+
     def value(self, part: ast.expr) -> Any:
         """What a name, or an attribute of a module, stands for; nothing is computed."""
         if isinstance(part, ast.Name):
@@ -60,3 +74,7 @@ class Line:
             owner = inspect.unwrap(self.value(part.value))  # captured code sees modules through others
             return getattr(owner, part.attr, None) if inspect.ismodule(owner) else None
         return None
+
+
+_ASSIGNED = re.compile(rf"(?<![\w.])({'|'.join(keyword.kwlist)})\s*=(?!=)")
+_NO_LAMBDA = re.compile(r"(?<![\w.])(lambda)(?:\s*[^\w\s:*]|\s*\*\s*[\w.]+(?![\w.]*\s*[:,]))")

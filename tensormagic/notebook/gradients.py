@@ -85,6 +85,13 @@ def _gradients(code: Code, options: Options, result: Any, nodes: Mapping[str, No
             f"End the cell with the number, or name it: --of {_one_of(code, result)}.",
         )
     top = node_of(result)
+    if top.type.shape:
+        alike = any(n.type.shape == top.type.shape for n in nodes.values())
+        raise DifferentiationError(
+            f"a gradient is of one number, but this is {top.type}",
+            f"End the cell with one number, as {_reduced(code, options)}; "
+            + ("tm.vmap(tm.grad(f)) takes the slope at each element." if alike else "tm.jacobian(f) takes arrays."),
+        )
     moving = list(nodes.values())
     apart = [
         n for n in moving if any(m is not n and depends([m], n) for m in moving)
@@ -100,6 +107,16 @@ def _gradients(code: Code, options: Options, result: Any, nodes: Mapping[str, No
     for name, node in nodes.items():
         taken.tell(top, node, name)
     return {name: wrap(found[node]) for name, node in nodes.items()}
+
+
+def _reduced(code: Code, options: Options) -> str:
+    """What makes one number of a cell's value, as it is typed."""
+    place = errors.of_site(value_site(code, options.of))
+    text = options.of or place.text[place.column : place.end_column]
+    return f"np.sum({text}) or np.mean({text})" if text and len(text) <= _SHORT else "its sum or mean"
+
+
+_SHORT = 40  # characters that are written twice
 
 
 def _tell_zeros(code: Code, options: Options, top: Node, nodes: Mapping[str, Node]) -> None:
@@ -242,6 +259,8 @@ def _as_floats(name: str, value: Any) -> str:
         return f"Convert it: {name} = {name}.astype(float)."
     if isinstance(value, list | tuple) and _whole_numbers(value):
         return f"Make it an array of floats: {name} = np.array({name}, dtype=float)."
+    if isinstance(value, list | tuple | dict):
+        return f"If it holds floats, assign {name} in a cell before this one."
     return "There are derivatives with respect to floats, arrays of floats, and containers and objects that hold such."
 
 

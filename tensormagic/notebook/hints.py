@@ -8,20 +8,21 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
-import keyword
 import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import GetSetDescriptorType
 from typing import Any
 
 import numpy as np
 
 from tensormagic.capture.value import Tensor
+from tensormagic.functions.value_grad import way_to
 from tensormagic.ir.alike import alike
 from tensormagic.ir.errors import TensorError
 from tensormagic.notebook import unpacking
-from tensormagic.notebook.elsewhere import METHODS, function, written_out
+from tensormagic.notebook.elsewhere import METHODS, function, method, written_out
 from tensormagic.notebook.failed_line import Line
 from tensormagic.notebook.fitting import fits_instead
 from tensormagic.notebook.lost import lost
@@ -70,7 +71,7 @@ def hint(error: BaseException, line: Line, near: Mapping[str, Any], misfit: Misf
     if isinstance(error, ModuleNotFoundError) and error.name:
         package = error.name.partition(".")[0]
         return f"If it is not installed, run %pip install {package} in a cell of its own."
-    if isinstance(error, SyntaxError) and (said := _keyword_as_name(line)):
+    if isinstance(error, SyntaxError) and (said := line.keyword_as_name()):
         return said
     message = error.message if isinstance(error, TensorError) else str(error)
     for pattern, said in _KNOWN:
@@ -89,7 +90,13 @@ def of_plain(error: BaseException, line: Line) -> str:
     if isinstance(error, NameError):
         return lost.hint(error.name or "")
     if isinstance(error, AttributeError) and isinstance(error.obj, Tensor) and error.name:
-        return _of_attribute(error.name, error.obj, Line())
+        return _of_attribute(error.name, error.obj, line)
+    if isinstance(error, AttributeError) and isinstance(error.obj, np.ndarray | np.generic) and error.name in METHODS:
+        return _of_attribute(error.name, error.obj, line)  # by those who come from other libraries
+    if isinstance(error, TypeError) and (found := re.search(r"object is not callable", str(error))):
+        return _property(line)
+    if isinstance(error, TypeError) and getattr(line.called()[1], "__module__", "").startswith("tensormagic."):
+        return hint(error, line, {})
     if isinstance(error, AttributeError) and (found := re.fullmatch(_NO_ATTRIBUTE, str(error))):
         module = sys.modules.get(
             found[1]
@@ -139,7 +146,15 @@ def _has(module: Any, name: str) -> bool:
 
 def _of_attribute(name: str, owner: Any, line: Line) -> str:
     if isinstance(owner, Tensor | np.ndarray | np.generic) and name in METHODS:
-        return METHODS[name]
+        written = line.owner_of(name)
+        if name == "grad" and f"grad_{written}" in line.space:
+            return f"The gradient with respect to {written} is grad_{written}."
+        return method(
+            name,
+            owner,
+            written or "x",
+            way_to(owner, written or "y") if isinstance(owner, Tensor) else 'loss.grad("w")',
+        )
     if said := function(name, owner):
         return said
     if isinstance(getattr(owner, "shape", None), tuple) and callable(getattr(np, name, None)):
@@ -265,7 +280,21 @@ def _nothing(_: re.Match[str], line: Line) -> str:
     return f"{name or 'It'} is None, and not a number or an array: a function without return gives None."
 
 
+def _property(line: Line) -> str:
+    """Where an attribute of an array that is no method is called: ``x.size()``."""
+    called = line.part_of(ast.Call)
+    part = called.func if called is not None else None
+    if not isinstance(part, ast.Attribute) or not isinstance(
+        getattr(np.ndarray, part.attr, None), GetSetDescriptorType
+    ):
+        return ""
+    beside = "; the sizes of its axes are .shape" if part.attr == "size" else ""
+    return f"{ast.unparse(part)} is no method: write it without brackets{beside}."
+
+
 def _not_callable(_: re.Match[str], line: Line) -> str:
+    if said := _property(line):
+        return said
     written, value = line.called()
     if isinstance(getattr(value, "shape", None), tuple) or isinstance(value, list | tuple | dict | str):
         return f"{written} is not a function. To index it, write square brackets: {written}[...]."
@@ -286,25 +315,26 @@ def _not_indexed(_: re.Match[str], line: Line) -> str:
     return f"{written} is a function. To call it, write round brackets: {written}({ast.unparse(part.slice)})."
 
 
-def _keyword_as_name(line: Line) -> str:
-    """Where a word of Python's is used as a name: ``lambda = 2``."""
-    text = re.sub(r"""'[^']*'|"[^"]*\"""", "''", line.text)
-    found = _ASSIGNED.search(text) or _NO_LAMBDA.search(text)
-    return f"{found[1]} is a word of Python's own, and cannot be a name: {found[1]}_ can." if found else ""
-
-
 def _arguments(_: re.Match[str], line: Line) -> str:
     if said := _joined(line):
         return said
     written, function = line.called()
     try:
-        text = re.sub(r"<no value>", "...", str(inspect.signature(function)))
+        text = re.sub(r"<no value>", "...", str(_without_types(inspect.signature(function))))
     except (TypeError, ValueError):
         return ""
     return f"It is called as {written}{text if len(text) <= _SIGNATURE else text[: _SIGNATURE - 1] + '…'}"
 
 
+def _without_types(signature: inspect.Signature) -> inspect.Signature:
+    """A signature as it is called: what types its parameters have is not said there."""
+    plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    return signature.replace(parameters=plain, return_annotation=signature.empty)
+
+
 def _keyword(found: re.Match[str], line: Line) -> str:
+    if found[1] == "requires_grad":
+        return METHODS[found[1]].format(x="w")
     try:
         known = [p for p in inspect.signature(line.called()[1]).parameters if not p.startswith("_")]
     except (TypeError, ValueError):
@@ -390,10 +420,6 @@ def _read_only(_found: re.Match[str], line: Line) -> str:
     return f"{name or 'The array'} is read-only. Store into a copy{f': {name} = {name}.copy()' if name else ''}."
 
 
-_ASSIGNED = re.compile(rf"(?<![\w.])({'|'.join(keyword.kwlist)})\s*=(?!=)")
-_NO_LAMBDA = re.compile(r"(?<![\w.])(lambda)(?:\s*[^\w\s:*]|\s*\*\s*[\w.]+(?![\w.]*\s*[:,]))")
-
-
 def _always(text: str) -> Callable[[re.Match[str], Line], str]:
     return lambda _found, _line: text
 
@@ -402,7 +428,7 @@ def _always(text: str) -> Callable[[re.Match[str], Line], str]:
 _KNOWN: Sequence[tuple[str, Callable[[re.Match[str], Line], str]]] = (
     (
         r"^'(?:Tensor|numpy\.\w+)' object has no attribute '(\w+)'",
-        lambda found, _: METHODS.get(found[1], ""),
+        lambda found, line: method(found[1], None, line.owner_of(found[1]) or "x", 'loss.grad("w")'),
     ),  # stored into
     (r"index -?\d+ is out of bounds for axis \d+ with size (\d+)", _bounds),
     (r"axis -?\d+ is out of bounds for array of dimension", _axes),

@@ -25,7 +25,9 @@ def checked(code: Code, options: Options, notebook: Mapping[str, Any]) -> None:
     _checked_name(code, options, notebook)
     for name in options.inputs or ():
         if name not in code.parsed.reads:
-            raise UsageError(f"%%tensor --input: the cell does not read {name}{near(name, code.parsed.reads)}")
+            raise UsageError(
+                f"%%tensor --input: the cell does not read {name}{near(name, code.parsed.reads) or may_be(code, notebook)}"
+            )
         if name not in notebook:
             raise UsageError(f"%%tensor --input: the notebook has no variable {name}{near(name, notebook)}")
     for name in options.outputs or ():
@@ -33,7 +35,7 @@ def checked(code: Code, options: Options, notebook: Mapping[str, Any]) -> None:
             raise UsageError(f"%%tensor --output: the cell does not assign {name}{near(name, binds)}")
     for name in map(root_of, options.grad):
         if name not in notebook and name not in binds:
-            said = near(name, [*binds, *_data(notebook)]) or _may_be(code, notebook)
+            said = near(name, [*binds, *_data(notebook)]) or may_be(code, notebook)
             raise UsageError(f"%%tensor --grad: there is no variable {name}{said}")
     if options.of and options.of not in binds and options.of not in notebook:
         said = near(options.of, [*binds, *_data(notebook)]) or (f"; the cell assigns {_some(binds)}" if binds else "")
@@ -58,7 +60,7 @@ def _checked_name(code: Code, options: Options, notebook: Mapping[str, Any]) -> 
         )
 
 
-def _may_be(code: Code, notebook: Mapping[str, Any]) -> str:
+def may_be(code: Code, notebook: Mapping[str, Any]) -> str:
     """What gradients may be asked for: the variables that hold data among those that the cell reads."""
     found = [name for name in sorted(code.parsed.reads) if described(notebook.get(name, len))]
     return f"; the cell reads {_some(found)}" if found else ""

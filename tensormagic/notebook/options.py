@@ -407,7 +407,9 @@ def _explained(message: str, line: str) -> str:
         return "%%tensor: a comment cannot stand behind the options; put it on the line below"
     option = next((word for word in unknown if word.startswith("-")), "")
     if not option:
-        return f"%%tensor takes one NAME before its options; {unknown[0]!r} is one too many in {line!r}"
+        meant = [f"--{word}" for word in line.split() if f"--{word}" in OPTIONS]
+        way = f" (did you mean {meant[0]}?)" if meant else ""
+        return f"%%tensor takes one NAME before its options; {unknown[0]!r} is one too many in {line!r}{way}"
     name = option.partition("=")[0]
     near = _near(name, [o for o in OPTIONS if o.startswith("--")])
     return f"%%tensor has no option {name}{near}; see `%%tensor?`"

@@ -18,7 +18,8 @@ def improved(notebook):
 @pytest.mark.parametrize("cell", ["found = {}", "%%tensor -q\nfound = {}"])
 def test_what_an_earlier_cell_made_of_constants(notebook, improved, asked, cell):
     result = notebook(cell.format(asked))
-    assert result.error is None and notebook["found"]
+    assert result.error is None
+    assert notebook["found"]
 
 
 def test_within_the_cell(notebook):

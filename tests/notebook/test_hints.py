@@ -197,10 +197,12 @@ def test_a_function_of_math_names_numpys(notebook):
 @pytest.mark.parametrize(
     ("attribute", "told"),
     [
-        ("backward()", 'Gradients are asked for by %%tensor --grad w, or of a value: loss.grad("w").'),
-        ("detach()", "x.numpy() is the value without its history; tm.stop_gradient(x) stays in the graph."),
-        ("requires_grad", "Nothing has to be marked: %%tensor --grad w asks for the gradient."),
-        ("at[0].set(1.0)", "Arrays are stored into as in NumPy: x[i] = v, x[i] += v."),
+        ("backward()", 'Gradients are asked for by %%tensor --grad w, or of a value: v.grad("w").'),
+        ("detach()", "v.numpy() is the value without its history; tm.stop_gradient(v) stays in the graph."),
+        ("requires_grad", "Nothing has to be marked: %%tensor --grad v asks for the gradient."),
+        ("at[0].set(1.0)", "Arrays are stored into as in NumPy: v[i] = value, v[i] += value."),
+        ("size()", "v.size is no method: write it without brackets; the sizes of its axes are .shape."),
+        ("view(3, 1)", "NumPy calls it x.reshape(...)."),
         ("exp()", "Arrays have no method exp, but NumPy has a function: write np.exp(v, ...)."),
         ("maen()", "Did you mean 'mean'?"),
     ],
@@ -208,7 +210,47 @@ def test_a_function_of_math_names_numpys(notebook):
 def test_attributes_that_lazy_values_have_elsewhere(notebook, magic, attribute, told):
     notebook.ok("%%tensor\nv = w * 2.0")
     line = notebook(f"{magic}v.{attribute}").out.rstrip().splitlines()[-1]
-    assert line.startswith(f"Hint: {told}".replace("(v,", "(v," if magic else "(x,"))
+    assert line.startswith(f"Hint: {told}")
+
+
+@pytest.mark.parametrize(
+    ("attribute", "told"),
+    [
+        ("grad", "An array knows no gradient: %%tensor --grad w makes grad_w, in the cell that computes with w."),
+        ("numpy()", "w is an array of NumPy's already: use it as it is."),
+        ("sum().item().x", ""),
+        ("size()", "w.size is no method: write it without brackets; the sizes of its axes are .shape."),
+        ("unsqueeze(0)", "Write w[None] for a new first axis, w[:, None] for a second one."),
+    ],
+)
+def test_attributes_that_arrays_have_elsewhere(notebook, attribute, told):
+    assert (f"Hint: {told}" in notebook(f"print(w.{attribute})").out) is bool(told)
+
+
+def test_the_gradient_that_is_there_is_named(notebook):
+    notebook.ok("%%tensor --grad w\nnp.sum(w**2)")
+    assert "Hint: The gradient with respect to w is grad_w." in notebook("w.grad").out
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("tm.tensor([1.0], requires_grad=True)", "Nothing has to be marked: %%tensor --grad w asks for the gradient."),
+        ("tm.vmap(np.sin, 1, 2, 3)", "It is called as tm.vmap(fun, in_axes=0, out_axes=0)"),
+        ("tm.make_jaxpr(np.sin)", "tm.trace(f, x) is the graph of f: print it."),
+        ("tm.grad(np.sum(w))", "Give the function, and behind it what it is called with: tm.grad(f)(x)."),
+        ("tm.grad(np.sin, 3.0)", "To take it at a value, write this behind: tm.grad(f)(x)."),
+        ("tm.grad(np.sin)(3)", "Write 3.0 for 3."),
+        ("tm.compile(np.tanh, np.float32)", 'Write "float32" for a number of that dtype, "float32[n]" for an array'),
+        ("tm.trace(lambda x: x)", "with values or types like those of the calls."),
+        ("tm.tensor(w).sum().grad(w=w)", 'Name it in quotes: y.grad("w").'),
+        ("(np.random.default_rng(0).normal() * tm.tensor(2)).grad('w')", "Assign it in an earlier cell"),
+    ],
+)
+def test_calls_as_elsewhere(notebook, call, told):
+    line = notebook(f"import tensormagic as tm\n{call}").out.rstrip().splitlines()[-1]
+    assert line.startswith("Hint: ")
+    assert told in line
 
 
 @pytest.mark.parametrize("line", ["X[0] = 1.0", "X += 1.0", "X[:, 1] *= 2.0", "np.add(w, w, out=X)"])
@@ -236,7 +278,7 @@ def test_misspelt_names_of_modules(notebook, magic, line, hint):
 
 
 def test_other_values_of_plain_cells_have_pythons_errors_alone(notebook):
-    assert "Hint" not in notebook("w.backward()").out
+    assert "Hint" not in notebook("w.nothing()").out
     assert "Hint" not in notebook("'text'.detach()").out
 
 

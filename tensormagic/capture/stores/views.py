@@ -70,6 +70,8 @@ def view(x: Tensor, dtype: Any = None, type: Any = None) -> Tensor:
     """``ndarray.view`` of the same elements: another array for the same memory."""
     if isinstance(dtype, builtins.type) and issubclass(dtype, np.ndarray):
         dtype, type = None, dtype
+    if isinstance(dtype, int) or isinstance(type, int):
+        refuse("an array with other sizes by view", "NumPy calls it x.reshape(...).")
     if type not in {None, np.ndarray}:
         refuse(f"an array as a {getattr(type, '__name__', type)}", "Use the array itself.")
     if dtype is not None and np.dtype(dtype) != x.dtype:

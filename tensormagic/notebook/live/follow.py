@@ -24,7 +24,7 @@ from tensormagic.notebook.display import Report, Views
 from tensormagic.notebook.live.ranges import Parameter, parameter, widened
 from tensormagic.notebook.live.sweep import Numbers
 from tensormagic.notebook.live.variables import AsComputed, function_of, notebook_variables, variables_of
-from tensormagic.notebook.option_names import near
+from tensormagic.notebook.option_names import may_be, near
 from tensormagic.notebook.options import Options
 from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.pictures.labels import clean
@@ -190,7 +190,9 @@ def _of_options(code: Code, options: Options, space: Mapping[str, Any]) -> list[
     found: list[Parameter] = []
     for name, ends in options.live:
         if name not in code.parsed.reads:
-            raise UsageError(f"%%tensor --live: the cell does not read {name}{near(name, code.parsed.reads)}")
+            raise UsageError(
+                f"%%tensor --live: the cell does not read {name}{near(name, code.parsed.reads) or may_be(code, space)}"
+            )
         start = space.get(name)
         start = start.numpy() if isinstance(start, Tensor) else start
         if start is not None and not _is_number(start):

@@ -238,3 +238,30 @@ def test_axe_finds_nothing_on_a_phone(opened, scheme):
         page.reload()
         page.wait_for_timeout(200)
         assert violations(page, "html") == []
+
+
+# how many boxes are whole where a picture opens, and the most that are at any other place
+WHOLE = """(stage) => { const frame = stage.getBoundingClientRect(), from = stage.scrollLeft;
+    const boxes = [...stage.querySelectorAll('.node')].map((one) => one.getBoundingClientRect());
+    const whole = (x) => boxes.filter((b) => b.left - frame.left + from >= x - 1 && b.right - frame.left + from <= x + stage.clientWidth + 1).length;
+    const places = Array.from({ length: stage.scrollWidth - stage.clientWidth + 1 }, (_, x) => whole(x));
+    return [whole(from), Math.max(...places)]; }"""
+
+
+@pytest.mark.parametrize("width", [640, 390, 320])
+def test_backpropagation_opens_where_most_boxes_are_whole(opened, width):
+    """At 390 pixels one box was whole: the topmost stood in the middle, and all others were cut, beside an empty half."""
+    rng = np.random.default_rng(0)
+    data, signs = rng.normal(size=(50, 3)), np.ones(50)
+
+    def loss(w: Any, b: Any) -> Any:
+        z = data @ w + b
+        return np.mean(np.log(1 + np.exp(-signs * z)))
+
+    page = opened(tm.backprop(loss, np.zeros(3), 0.0))
+    at(page, width)
+    page.reload()
+    page.wait_for_timeout(500)
+    here, most = page.locator(".tm-stage").evaluate(WHOLE)
+    assert here == most
+    assert here >= 5

@@ -44,7 +44,7 @@ _FEWEST = 6  # parts of a formula that is not cut further
 _PAGE = (
     312.0  # pixels of a line with its left side: letters of JupyterLab are 1.6 times as large, and 640 have room for it
 )
-_ROW = 30  # characters of notes that stand beside each other
+_ROW = 22  # characters of notes that stand beside each other: what a phone has room for
 _COMPUTED = ": computed in "
 _EACH = "⊙ elementwise"
 _SIGMOID = "σ(x) = 1/(1 + exp(-x))"

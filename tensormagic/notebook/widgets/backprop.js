@@ -199,15 +199,15 @@ function build(model, el, hear) {
     if (cards[k]) { cards[k].classList.toggle("tm-now", back); cards[k].classList.toggle("tm-wait", !came); }
     for (const way of ways[k]) { way.classList.toggle("tm-back", back); way.classList.toggle("tm-forth", forth); way.classList.toggle("tm-came", Boolean(came)); }
   }
-  function begin() { // a picture that is wider than its frame opens where most of its boxes are whole, as near to the topmost as that allows
+  function begin() { // a picture that is wider than its frame opens with what stands at its top, where most other boxes are whole beside that
     if (stage.scrollLeft !== 0) return;
-    const left = stage.getBoundingClientRect().left, room = stage.clientWidth;
+    const left = stage.getBoundingClientRect().left, room = stage.clientWidth, most = stage.scrollWidth - room;
     const boxes = elements.map((one) => one.getBoundingClientRect()).map((box) => [box.left - left, box.right - left, box.top]);
-    const first = boxes.reduce((one, other) => (other[2] < one[2] ? other : one));
+    const first = boxes.reduce((one, other) => (other[2] < one[2] ? other : one)), middle = (first[0] + first[1] - room) / 2;
     const whole = (x) => boxes.filter((box) => box[0] >= x && box[1] <= x + room).length;
-    const far = (x) => Math.abs((first[0] + first[1] - room) / 2 - x);
-    const most = stage.scrollWidth - room, places = boxes.flatMap((box) => [box[0] - 12, (box[0] + box[1] - room) / 2, box[1] + 12 - room]);
-    stage.scrollLeft = places.map((x) => Math.min(most, Math.max(0, x))).reduce((one, other) => (whole(other) - whole(one) || far(one) - far(other)) > 0 ? other : one, 0);
+    const places = boxes.flatMap((box) => [box[0] - 12, box[1] + 12 - room]).map((x) => Math.min(most, Math.max(0, x)));
+    const fit = places.filter((x) => first[0] >= x && first[1] <= x + room).sort((one, other) => Math.abs(one - middle) - Math.abs(other - middle));
+    stage.scrollLeft = [Math.min(most, middle), ...fit].reduce((one, other) => (whole(other) > whole(one) ? other : one));
   }
   function bring(element) { // scrolls the picture alone, never the page
     const box = element.getBoundingClientRect(), frameBox = stage.getBoundingClientRect();

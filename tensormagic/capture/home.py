@@ -45,6 +45,8 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (  # what these lead to, by at
 _LIBRARIES = {"numpy", "scipy", "pandas", "matplotlib", "IPython", "builtins"}
 _WHOLE = IN_NAMESPACES | {"get_ipython"}  # lead to every variable
 _MISSING: Any = object()
+Holder = list[Any] | dict[Any, Any] | CellType | FunctionType
+"""What holds values: of a function, in its defaults."""
 _HISTORY = re.compile(r"_i?\d+")
 _history: set[str] = set()  # such names, that were met
 
@@ -80,13 +82,14 @@ class Reach:
     home
         The notebook's variables: what their functions have for globals.
 
-    ``holders`` are the lists and dictionaries with lazy values in them, those of objects' attributes too; ``handed`` says whether
+    ``holders`` are what has lazy values in it: lists and dictionaries, those of objects' attributes too, closures' cells, and functions
+    with such defaults; ``handed`` says whether
     something of a library leads to functions, which it calls as they are.
     """
 
     def __init__(self, values: Iterable[Any], home: Mapping[str, Any]) -> None:
         self.home = home
-        self.holders: list[list[Any] | dict[Any, Any]] = []
+        self.holders: list[Holder] = []
         self.reads: set[str] = set()
         self.handed = False
         self.binds: set[str] = set()
@@ -106,7 +109,7 @@ class Reach:
         elif isinstance(value, list | tuple | set | frozenset | dict):
             items = [*islice(value.values() if isinstance(value, dict) else value, _MOST)]
             self._pending += [v for v in items if not isinstance(v, _ATOMS)]
-            if type(value) in {list, dict} and any(type(v) is Tensor for v in items):
+            if type(value) in {list, dict} and any(map(is_lazy, items)):
                 self.holders.append(value)  # type: ignore[arg-type]
             self._hand([getattr(value, "default_factory", None)])
         elif package_of(type(value)) == "tensormagic":
@@ -127,9 +130,15 @@ class Reach:
         self._pending += values
 
     def _function(self, function: FunctionType) -> None:
-        for cell in function.__closure__ or ():
-            self._pending.append(content(cell))
-        self._pending += [*(function.__defaults__ or ()), getattr(function, "__wrapped__", None)]
+        cells = function.__closure__ or ()
+        self._pending += map(content, cells)
+        self._pending += [
+            *(function.__defaults__ or ()),
+            function.__kwdefaults__,
+            getattr(function, "__wrapped__", None),
+        ]
+        self.holders += [cell for cell in cells if is_lazy(content(cell))]
+        self.holders += [function] * is_lazy(function.__defaults__)
         self.handed = self.handed or (bool(function.__closure__) and not is_users(function.__code__.co_filename))
         if function.__globals__ is self.home:
             self.binds |= named(function.__code__, "STORE_GLOBAL", "DELETE_GLOBAL")
@@ -186,6 +195,11 @@ def _librarys_code_runs(value: Any) -> bool:
 
 def _is_users(kind: type) -> bool:
     return package_of(kind) not in _LIBRARIES
+
+
+def is_lazy(value: Any) -> bool:
+    """Whether a value is lazy, or a tuple with such values."""
+    return type(value) is Tensor or (type(value) is tuple and any(map(is_lazy, value)))
 
 
 def content(cell: CellType) -> Any:

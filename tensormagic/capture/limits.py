@@ -31,6 +31,8 @@ ITERATIONS = 64  # iterations that Python runs, of all loops, after which it is 
 FEW = 8  # of either to a node, from which on they are for nothing that is in the graph
 ENOUGH = 20  # times so long such a capture may take
 
+computed = 0.0  # seconds of the thread that all values took to be computed, once their graphs were there
+
 
 def built(capture: Capture) -> None:
     """Count a node.
@@ -195,6 +197,8 @@ def asked(capture: Capture | None) -> None:
 
 def ran(capture: Capture | None, seconds: float) -> None:
     """Count the time that values which the code asked for took to be computed: a second run would do that again."""
+    global computed
+    computed += seconds
     if capture is not None:
         capture.effort.ran += seconds
 

@@ -23,6 +23,7 @@ from tensormagic.ir import site
 from tensormagic.ir.errors import StaleGradientWarning, TensorError
 from tensormagic.ir.node import Node
 from tensormagic.notebook import completion, display, errors, hints, offers
+from tensormagic.notebook.asking import Asking
 from tensormagic.notebook.awaiting import told_plain
 from tensormagic.notebook.classes_asked import tell_of_classes
 from tensormagic.notebook.default import TensorDefault
@@ -69,6 +70,7 @@ class Extension:
         self.help_asked = partial(help_asked, shell.user_ns)
         self.timed = Timed(shell.user_ns)
         self.handed_on = HandedOn()
+        self.asking = Asking(shell)
         self._told_recorded: set[tuple[str, str]] = set()  # names and the cells that they were of
         self.magics.marked, self.magics.running = self.default.marked, lambda: self.default.running
         self.matcher = completion.matcher(shell)
@@ -112,6 +114,7 @@ class Extension:
     def unregister(self) -> None:
         """Take everything back."""
         shell = self.shell
+        self.asking.end()
         self.magics.views.close()
         self.rewriting.close()
         shell.events.unregister("pre_run_cell", self.before_cell)
@@ -180,6 +183,7 @@ class Extension:
             self._tell_recorded(text, f"In[{self._number(info)}]")
             self.handed_on.before(self.shell.user_ns, self.magics.gradients.held(self.shell.user_ns))
             tell_of_classes(text, self.shell.user_ns, f"In[{self._number(info)}]")
+            self.asking.begin(text)
         self._counter = self.shell.execution_count
 
     def _tell_recorded(self, text: str, label: str) -> None:
@@ -200,6 +204,7 @@ class Extension:
         """A cell has run: what it has bound is from there, and live views follow the variables that they read."""
         self.interrupts.end()
         self.progress.end()
+        self.asking.end()
         self._note_computed(result)
         self.default.running = False
         if result.execution_count is not None:
@@ -257,7 +262,7 @@ class Extension:
     def computing(self, nodes: Sequence[Node]) -> list[Any]:
         """Compute; an error is shown at the line that was captured, and at the one that asked."""
         try:
-            return self.compute(nodes)
+            return self.asking.counted(self.compute, nodes)
         except (Exception, KeyboardInterrupt) as error:
             self.failed(error)
             raise

@@ -6,18 +6,13 @@ import ast
 import sys
 import warnings
 from collections import deque
-from collections.abc import Generator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import redirect_stdout
 from typing import Any
-
-import numpy as np
 
 from tensormagic.capture import taken, usercode
 from tensormagic.capture.cell import Code, free_names
-from tensormagic.capture.home import Reach
-from tensormagic.capture.stores.lent import lent
-from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError, LimitError, PlainRunWarning, TensorError
+from tensormagic.notebook.as_arrays import AsArrays
 from tensormagic.notebook.handed_on import numbers
 from tensormagic.notebook.options import Options
 from tensormagic.notebook.outcome import Outcome
@@ -73,8 +68,12 @@ def _by_python(
 ) -> Outcome:
     """Run a cell as ordinary Python, say why, and note what came of it, for gradients that are asked of it later."""
     read = taken.marks_of({n: notebook[n] for n in free_names(code, notebook)})
-    with redirect_stdout(_After(sys.stdout, heard.kept or "")), _as_arrays(code, shell.user_ns):
-        outcome = run_plain(code, shell, options)
+    arrays = AsArrays(code.parsed.reads, code.parsed.binds, shell.user_ns)
+    try:
+        with redirect_stdout(_After(sys.stdout, heard.kept or "")):
+            outcome = run_plain(code, shell, options)
+    finally:
+        arrays.put_back()
     _tell(code, why)
     for name in code.parsed.binds & shell.user_ns.keys():
         for path, value in numbers(shell.user_ns[name], name):
@@ -136,47 +135,6 @@ def _tell(code: Code, error: TensorError) -> None:
         label,
         _line(error),
     )
-
-
-@contextmanager
-def _as_arrays(code: Code, space: dict[str, Any]) -> Generator[None]:
-    """Have what a cell reads stand for NumPy's arrays and numbers while it runs, where it is lazy: names, attributes, items of lists.
-
-    An array is the memory of the lazy one, as ``np.asarray`` of it is in plain code: what is stored into either is seen in both.
-    """
-    names = free_names(code, space)
-    reach = Reach([space[n] for n in names], space)
-    lazy = [(space, n, v) for n, v in space.items() if n in reach.reads.union(names) and type(v) is Tensor]
-    lazy += [(holder, k, v) for holder in reach.holders for k, v in _items(holder) if type(v) is Tensor]
-    found = {id(v): _array_of(v) for v in {id(v): v for _, _, v in lazy}.values()}
-    given: list[tuple[Any, Any, Tensor]] = [each for each in lazy if found[id(each[2])] is not None]
-    for holder, key, value in given:
-        holder[key] = found[id(value)]
-    try:
-        yield
-    finally:
-        for holder, key, value in given:
-            array = found[id(value)]
-            rebound = holder is space and key in code.parsed.binds and not isinstance(array, np.ndarray)
-            if not rebound and dict(_items(holder)).get(key) is array:
-                holder[key] = value
-
-
-def _items(holder: list[Any] | dict[Any, Any]) -> list[tuple[Any, Any]]:
-    """What a list or a dictionary holds, each with its place."""
-    return list(holder.items() if isinstance(holder, dict) else enumerate(holder))
-
-
-def _array_of(value: Tensor) -> Any:
-    """What NumPy would have in place of a lazy value; None where that, or its memory, cannot be had."""
-    try:
-        found = value.numpy()
-    except Exception:  # noqa: BLE001 (of its computation: raised where it is read)
-        return None
-    if type(found) is not np.ndarray or value.type.form != "array":
-        return found
-    memory = lent(value.place, found)
-    return memory if memory.flags.writeable or value.place.writeable is False else None
 
 
 # what is printed ------------------------------------------------------------------------------------------------------

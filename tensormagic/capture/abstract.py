@@ -32,7 +32,7 @@ def abstract_tensor(value: Any, name: str) -> Tensor:
 
 
 def found_input(value: Any, name: str, capture: Capture) -> Tensor:
-    """A lazy array that stands for what a trace has found to be read."""
+    """A lazy array for something that a trace has found to be read."""
     found = abstract_tensor(value, name)
     found.place.buffer.born = 0  # it was there before, also where code that is tried out meets it first
     capture.inputs.values[found.node] = value
@@ -40,7 +40,7 @@ def found_input(value: Any, name: str, capture: Capture) -> Tensor:
 
 
 def stand_in_tensor(node: Node, name: str) -> Tensor:
-    """A lazy array that stands for what a function is given, within that alone; with a name for messages."""
+    """A lazy array for an argument, valid only inside the function; ``name`` is for messages."""
     context.stands_in(node)
     return _own(node, name)
 

@@ -16,9 +16,9 @@ from tensormagic.ops.scalars import scalar
 
 
 def open_equations(node: Node) -> tuple[Guard, ...]:
-    """What has to be equal for an array to have the shape that it is taken to have: a size that may be 1 is chosen among these.
+    """The equations of sizes under which an array has its assumed shape, in which a size that may be 1 was chosen.
 
-    Only what the values come from is gone through, as long as it has such a size.
+    Only nodes that the values come from are visited, as long as they have such a size.
     """
     if len(node.types) != 1 or all(is_at_least(s, 2) or isinstance(s, int) for s in node.type.shape):
         return ()
@@ -58,12 +58,12 @@ def _has(sizes: Iterable[Size], wanted: set[Node]) -> bool:
 
 
 def agreed(node: Node, equations: tuple[Guard, ...]) -> Node:
-    """``node``, checked for what has to be equal."""
+    """``node``, checked for these equations."""
     return reduce(lambda found, guard: related(found, guard, None), equations, node)
 
 
 def agreed_size(size: Size, *nodes: Node) -> Size:
-    """A size of arrays as code is told it, which then may do without their values."""
+    """A size of arrays as code is told it; the code may then do without the arrays' values."""
     if isinstance(size, int) or is_at_least(size, 2):
         return size
     own = set(atoms(size))
@@ -72,9 +72,9 @@ def agreed_size(size: Size, *nodes: Node) -> Size:
 
 
 def related(node: Node, guard: Guard, runs: Node | None) -> Node:
-    """``node``, where a relation of sizes holds: a size that depends on data is not stretched where it happens to be 1, as outside.
+    """``node``, checked for a relation of sizes: a data-dependent size is not broadcast if it happens to be 1.
 
-    Where ``runs`` is not None the relation need not hold unless that is true.
+    If ``runs`` is given, the relation must hold only when that is true.
     """
     left, right = size_node(guard[0]), size_node(guard[2])
     least = guard[1] == ">="

@@ -35,7 +35,7 @@ def given(value: Any) -> bool:
 
 
 def agreeing(node: Node, left: Size, right: Size, message: str) -> Node:
-    """``node``, where two sizes are the same: a ShapeError at once, or a ValueError when the graph runs, where they are not."""
+    """``node``, if two sizes agree; else a ShapeError now, or a ValueError when the graph runs."""
     if not same(left, right):
         raise ShapeError(message)
     if left == right:
@@ -49,7 +49,7 @@ def agreeing(node: Node, left: Size, right: Size, message: str) -> Node:
 
 
 def by_mode(index: Node, extent: Any, mode: str) -> Node:
-    """Indices by ``mode=``: modulo an extent, moved to its ends, or as they are where those out of bounds are errors."""
+    """Indices by ``mode=``: wrapped, clipped, or unchanged if an index out of bounds is an error."""
     if mode == "wrap":
         return remainder(index, extent)
     if mode == "clip":
@@ -60,7 +60,7 @@ def by_mode(index: Node, extent: Any, mode: str) -> Node:
 
 
 def pad_empty_axes(x: Node, axes: Sequence[int], value: float) -> Node:
-    """``x``, or one element of a ``value`` along each of ``axes`` that has none: where that is data-dependent, too."""
+    """``x`` with one element of ``value`` along each of ``axes`` that is empty, also if that is data-dependent."""
     for axis in axes:
         extent = x.type.shape[axis]
         if is_at_least(extent, 1):
@@ -73,14 +73,14 @@ def pad_empty_axes(x: Node, axes: Sequence[int], value: float) -> Node:
 
 
 def tensor(value: Any) -> Tensor:
-    """``value`` as a lazy array; of what has labels the values alone, as ``np.asarray`` gives them."""
+    """``value`` as a lazy array; for labelled data the values alone, as ``np.asarray`` gives them."""
     if not isinstance(value, Tensor):
         return wrap(node_of(value))
     return Tensor(value.place) if value.has_labels else value
 
 
 def strong(value: Any) -> Tensor:
-    """``value`` as a lazy array; a Python number as NumPy's scalar, which is what functions of NumPy make of it."""
+    """``value`` as a lazy array; a Python number becomes a NumPy scalar, as in NumPy's functions."""
     found = tensor(value)
     return wrap(to_form(found.node, "scalar")) if found.type.form == "python" else found
 
@@ -109,7 +109,7 @@ def array_alone(value: Any, attribute: str = "ndim") -> Tensor:
 
 
 def of_rank(x: Node, rank: int) -> Node:
-    """Values that are stored into an array of ``rank`` axes: with leading axes of 1, or without those that it has too many of."""
+    """Values to be stored into an array of ``rank`` axes: leading axes of 1 are added or removed."""
     shape = x.type.shape
     more = len(shape) - rank
     if more > 0 and all(s == 1 for s in shape[:more]):
@@ -131,13 +131,13 @@ def several_axes(axis: Any, rank: int) -> tuple[int, ...]:
 
 
 def reduced_axis(axis: Any, rank: int) -> Any:
-    """An axis argument of a fold: on an array without axes NumPy takes 0 and -1 for none."""
+    """The axis argument of a fold; for a rank-0 array, 0 and -1 mean no axis, as in NumPy."""
     found = axis_of(axis)
     return None if not rank and found in (0, -1) and not isinstance(found, tuple) else found
 
 
 def order_letter(order: Any, allowed: str = "CFAK") -> str:
-    """The letter of an order in memory, one of those that are allowed."""
+    """The letter of a memory order, checked to be one of ``allowed``."""
     if not isinstance(order, str):
         raise TypeError(f"order must be str, not {type(order).__name__}")
     letter = order.upper()
@@ -169,12 +169,12 @@ def shape_of(shape: Any) -> tuple[Size, ...]:
 
 
 def extent_number(x: Node, axis: int) -> int:
-    """The extent of an axis as a number: the graph is for that extent alone."""
+    """The extent of an axis as a number, to which the graph is then restricted."""
     return operator.index(wrap(x).shape[axis])
 
 
 def known(value: Any, name: str) -> Any:
-    """An argument that has to be known when the code is captured: its value, or a refusal that names it."""
+    """The value of an argument that must be known at capture; raises an error that names it otherwise."""
     if not isinstance(value, Tensor):
         return value
     found = static_value(value.node)
@@ -187,7 +187,7 @@ _AS_UFUNCS = {"clip", "round", "fix", "concatenate", "outer", "isposinf", "isneg
 
 
 def into_out(result: Node, out: Any, name: str) -> Any:
-    """The result, stored into ``out`` where that is given."""
+    """The result, stored into ``out`` if that is given."""
     if not given(out):
         return done(result)
     if isinstance(out, tuple) and len(out) == 1:
@@ -207,7 +207,7 @@ def _lazy_in(value: Any) -> Iterator[Tensor]:
 
 
 def at_capture(function: Any, name: str, *values: Any) -> Any:
-    """What ``function`` gives for values that are known when a cell is captured; refused where a function is."""
+    """``function`` called on values that are known when a cell is captured; refused in a function."""
     capture = context.current()
     if capture is not None and capture.abstract:
         refuse(f"{name} in a function, where values are not known,", "Compute it in a cell, and pass the result.")

@@ -32,7 +32,7 @@ class AsPandas(Tensor):
     columns: Any
 
     def own_table(self) -> Any:
-        """The Series or the DataFrame that this stands for, always one object."""
+        """The Series or DataFrame that this stands for; always the same object."""
         raise NotImplementedError
 
     def __getattribute__(self, name: str) -> Any:
@@ -67,7 +67,7 @@ def as_pythons(number: Tensor) -> Tensor:
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Whether the labels of two tables are the same: of a Series beside a DataFrame, those of the columns."""
+    """Whether two tables have the same labels; a Series beside a DataFrame is compared with the columns."""
     whole, part = (other, one) if one.columns is None else (one, other)
     if whole.columns is None or part.columns is None:
         return bool(part.labels.equals(whole.labels if whole.columns is None else whole.columns))

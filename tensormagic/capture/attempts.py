@@ -29,12 +29,12 @@ def decided(
     of_site: Callable[[], tuple[bool, int]],
     checks: dict[str, Any],
 ) -> Node | None:
-    """``node`` without checks that may fail, which are taken for what this trace takes them for; None where that cannot be told.
+    """``node`` with checks that may fail replaced by this trace's assumptions about them; None if there is no assumption.
 
     Raises
     ------
     Exception
-        What a check raises that is taken for one that does not hold.
+        The error of a check that is assumed to fail.
     """
     new = topological([node], stop=lambda n: n in safe)
     open_ = [n for n in new if n not in safe and fails(n)]
@@ -62,14 +62,14 @@ def decided(
 
 
 def taken_for(holds: Node, of_site: Callable[[], tuple[bool, int]], checks: dict[str, Any]) -> bool:
-    """Whether a condition on which a ``try`` goes on is taken to hold in this trace."""
+    """Whether a condition on which a ``try`` depends is assumed to hold in this trace."""
     held, number = of_site()
     _await(checks, holds, held, number)
     return held
 
 
 def _await(checks: dict[str, Any], holds: Node, held: bool, number: int) -> None:
-    """Have what the function gives wait for a condition to be as it is taken to be, behind those before it."""
+    """Let the function's results wait for a check of an assumption, after the checks before it."""
     token = checks["__tensor_checks__"]
     before = constant(token) if isinstance(token, int) else token.node
     checks["__tensor_checks__"] = hooks.array(settled(before, holds, held, number, "try"))

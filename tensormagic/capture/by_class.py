@@ -44,7 +44,7 @@ Found = dict[tuple[Type, ...], Node]
 
 
 def computed(op: Pointwise, nodes: Sequence[Node], compute: Callable[[Pointwise, Sequence[Node]], Node]) -> Node:
-    """What ``compute`` gives of an operation, where operands may be of several classes."""
+    """The result of an operation whose operands may be of several classes, computed by ``compute``."""
     below = {n: c for n in nodes if (c := classes_beside(n)) is not None}
     if not below:
         found = compute(op, nodes)
@@ -57,7 +57,7 @@ def computed(op: Pointwise, nodes: Sequence[Node], compute: Callable[[Pointwise,
 
 
 def of_function(compute: Callable[[tuple[Any, ...]], Node], nodes: Sequence[Node], wrap: Callable[[Node], Any]) -> Any:
-    """What a function gives of operands, some of which may be of several classes: NumPy's numbers, of Python's too."""
+    """The result of a function whose operands may be of several classes."""
     below = {n: c for n in nodes if (c := asked_classes(n)) is not None}
     if not below:
         return wrap(compute(tuple(nodes)))
@@ -65,7 +65,7 @@ def of_function(compute: Callable[[tuple[Any, ...]], Node], nodes: Sequence[Node
 
 
 def recorded(node: Node) -> Node:
-    """What the code has computed in another way than by an operator, where numbers may be of several classes."""
+    """Record a value computed other than by an operator, if numbers may be of several classes."""
     capture = context.current()
     if (
         capture is None
@@ -86,12 +86,12 @@ def recorded(node: Node) -> Node:
 
 
 def classes_beside(node: Node) -> Classes | None:
-    """The classes of an operand, where there are several: of a name that may be unbound, those of the number that it may be."""
+    """The possible classes of an operand, if there are several (for a name that may be unbound, those of its number); else None."""
     return None if context.in_cell() else asked_classes(node)  # a cell asks the data, or Python goes on
 
 
 def asked_classes(node: Node) -> Classes | None:
-    """The classes of what a function is called with, where there are several: in the loops of a cell, too."""
+    """The possible classes of a function's argument, if there are several, also in the loops of a cell; else None."""
     while node.op is REQUIRE and not noted(node):
         node = node.args[0]
     capture = context.current()
@@ -107,7 +107,7 @@ def asked_classes(node: Node) -> Classes | None:
 
 
 def joined(compute: Callable[[Mapping[Node, Node]], Node], below: Mapping[Node, Classes]) -> Node:
-    """What ``compute`` gives of numbers in each of their classes, as one value."""
+    """The results of ``compute`` for numbers of each possible class, as one value."""
     if prod(len(c.types) for c in below.values()) > COMBINATIONS:
         raise _unlike("an operation has several operands whose types depend on data")
     found = _of_each(compute, below)
@@ -133,7 +133,7 @@ def joined(compute: Callable[[Mapping[Node, Node]], Node], below: Mapping[Node, 
 
 
 def _of_each(compute: Callable[[Mapping[Node, Node]], Node], below: Mapping[Node, Classes]) -> Found:
-    """What each class gives; where it is an error of one class alone, whether it is one is data-dependent."""
+    """The result for each class; an error for only some classes becomes a data-dependent check."""
     found: Found = {}
     failed: list[Exception] = []
     for types in product(*(sorted(c.types, key=str) for c in below.values())):
@@ -190,7 +190,7 @@ def _own(ways: Sequence[Node], operands: Sequence[Node]) -> list[Node]:
 
 
 def _one_of(condition: Node, first: Node, second: Node, below: Mapping[Node, Classes]) -> Node:
-    """One of two values of which only that one is computed: the other may be an error."""
+    """One of two values, of which only the chosen one is computed, since the other may be an error."""
     known = {*below, *(c.code for c in below.values())}
     capture = context.current()
     if capture is not None:

@@ -13,7 +13,7 @@ from tensormagic.ops.pointwise import astype
 
 
 def cast_error(own: Any, dtype: Any, rule: str = "safe") -> DTypeError:
-    """What NumPy says where it casts no values of a dtype to another."""
+    """NumPy's error for a cast that its rule does not allow."""
     return DTypeError(
         f"Cannot cast array data from {np.dtype(own)!r} to {np.dtype(dtype)!r} according to the rule '{rule}'"
     )

@@ -40,14 +40,14 @@ from tensormagic.ir.site import Site
 
 @dataclass
 class Captured:
-    """What a cell gave.
+    """The outcome of a captured cell.
 
     Parameters
     ----------
     outputs
-        The names that the cell has bound, by whatever means, with lazy arrays for what was captured.
+        The names the cell has bound, in any way, with lazy arrays for captured values.
     result
-        The last expression's value, or that of a final assignment; None where there is none.
+        The value of the last expression, or of a final assignment; None if there is none.
     shown
         Whether the cell ended in an expression.
     inputs
@@ -55,7 +55,7 @@ class Captured:
     stores
         Buffers of notebook arrays that the cell has stored into.
     values
-        Every name that the cell's code saw, when it ended.
+        All names that the cell's code saw, at its end.
     deleted
         Names of the notebook that the cell has deleted.
     """
@@ -168,7 +168,7 @@ def _note_overlaps(found: dict[str, Tensor], notebook: Mapping[str, Any]) -> Non
 
 
 def _note_unseen(code: Code, found: dict[str, Tensor], visible: Mapping[str, Any], held: holding.Held) -> None:
-    """Arrays that something else leads to, and that stay as they are while the cell runs: what shares memory with one refuses stores."""
+    """Record arrays reachable by other ways that stay plain during the cell: what shares memory with one refuses stores."""
     unseen = [(n, visible[n]) for n in code.parsed.reads if n in visible and n not in found]
     others = [(n, a) for n, v in unseen for a in ([v] if isinstance(v, np.ndarray) else _arrays_within(v))]
     for tensor in held.tensors.values():
@@ -285,12 +285,12 @@ def _as_named(value: Any, capture: Capture) -> Any:
 
 
 def _read(capture: Capture) -> list[Tensor]:
-    """What was read beside inputs, by functions of the notebook, too."""
+    """What was read beside inputs, also by functions of the notebook."""
     return [t for t in capture.names.lifted.values() if isinstance(t, Tensor)]
 
 
 def _bound(space: Mapping[str, Any], start: Mapping[str, Any], order: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """The names that hold something else than before, whatever has bound them: those of ``exec`` and ``import *``, too."""
+    """The names that were bound to something new, in any way, including ``exec`` and ``import *``."""
     missing = object()
     names = {*home.variables(space), *order} - {"__builtins__", "__warningregistry__"}
     changed = {n for n in names if n in space and space[n] is not start.get(n, missing) and not n.startswith(INTERNAL)}
@@ -301,7 +301,7 @@ def _bound(space: Mapping[str, Any], start: Mapping[str, Any], order: Iterable[s
 
 
 def known(value: Any) -> Any:
-    """What is known without computing as Python has it: sizes and loop counters as numbers, also in tuples; ranges of them."""
+    """Values known without computing, as Python has them: sizes and loop counters as numbers, also in tuples and ranges."""
     if type(value) is tuple:
         items = tuple(map(known, value))
         return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
@@ -315,7 +315,7 @@ def known(value: Any) -> Any:
 
 
 def _send_away(values: Iterable[Any], code: Code) -> None:
-    """What is a part of a notebook's array and is handed back, by whatever way: reading is all that is left to it."""
+    """Make values read-only that are parts of a notebook's array and are returned to it."""
     for value in values:
         buffer = value.place.buffer if isinstance(value, Tensor) else None
         if buffer is not None and buffer.array is not None and not isinstance(buffer, strangers.Shown):
@@ -337,10 +337,10 @@ def shared(code: Code, notebook: Mapping[str, Any], moving: Iterable[str]) -> di
 
 
 def shares(code: Code, reach: home.Reach, moving: Iterable[str]) -> bool:
-    """Whether a cell has to run in the notebook's variables: where functions need them for globals.
+    """Whether a cell must run in the notebook's variables, because functions use them as globals.
 
-    Those that it makes, and those of the notebook that read what it binds, or what it is differentiated by, or that bind variables, or
-    that a library calls as they are (``functools.cache``, ``np.vectorize``).
+    That holds for functions that it defines, and for those of the notebook that read what it binds (or is
+    differentiated by), bind variables, or are called by a library (``functools.cache``, ``np.vectorize``).
     """
     defines = code.parsed.defines and {*moving}.isdisjoint(code.parsed.binds)  # see _Bound
     if reach.handed and reach.reads:
@@ -355,9 +355,9 @@ def execute(
     own: dict[str, Any] | None = None,
     moving: Iterable[str] = (),
 ) -> tuple[Any, dict[str, Any]]:
-    """Run the cell's code over ``space``; gives the last expression's value and the namespace.
+    """Run the cell's code over ``space``; returns the last expression's value and the namespace.
 
-    ``own`` are the notebook's variables, where these have to hold ``space`` for as long as the cell runs; ``moving`` are names that
+    ``own`` are the notebook's variables, if these must hold ``space`` while the cell runs; ``moving`` are names that
     gradients are with respect to.
     """
     space = {
@@ -375,7 +375,7 @@ def execute(
 
 
 class _Bound(dict[str, Any]):
-    """A cell's variables: what is bound to a name that gradients are with respect to is a value of its own."""
+    """A cell's variables; a value bound to a name that gradients are with respect to gets an identity of its own."""
 
     def __init__(self, values: Mapping[str, Any], moving: set[str]) -> None:
         super().__init__(values)
@@ -392,7 +392,7 @@ class _Bound(dict[str, Any]):
         super().__setitem__(name, value)
 
     def _is_new(self, value: Tensor) -> bool:
-        """Whether a lazy array with memory of its own is no other variable."""
+        """Whether a lazy array with its own memory is bound to no other variable."""
         own = value.type.inexact and value.place.parent is None
         return own and all(v is not value for v in self.values())
 
@@ -413,7 +413,7 @@ def _executed(code: Code, space: dict[str, Any], capture: Capture) -> Any:
 
 
 def restored(value: Any) -> Any:
-    """What is handed back to the notebook: modules, distributions and generators as they are."""
+    """A value as returned to the notebook: modules, distributions and generators are the real ones."""
     if value is namespace.proxy(np.random):
         return np.random
     value = handed_back(value)
@@ -421,7 +421,7 @@ def restored(value: Any) -> Any:
 
 
 def at_home(value: Any, notebook: dict[str, Any]) -> Any:
-    """What a cell hands back, whose functions have the code that the user wrote, over the notebook's own names."""
+    """A value returned by a cell, whose functions get the user's own code over the notebook's names."""
     for function in home.functions_of([value], notebook):
         written_again(function)
     if isinstance(value, FunctionType) and CAPTURED in value.__globals__:

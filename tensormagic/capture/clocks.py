@@ -35,19 +35,19 @@ def is_clock(function: Any) -> bool:
 
 
 def is_date(function: Any) -> bool:
-    """Whether a function gives the time of the day: code measures time by that, too, or writes it down."""
+    """Whether a function gives the time of day, by which code may measure time, too."""
     return type(function) is BuiltinFunctionType and function.__name__ == "now" and function.__self__ is dt.datetime
 
 
 def read_clock(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call ``function``; where it is a clock, or gives the date, compute what is lazy before."""
+    """Call ``function``; if it is a clock or gives the date, first compute lazy values."""
     if is_clock(function) or is_date(function):
         settle()
     return function(*args, **options)
 
 
 def settle() -> None:
-    """Compute what the running cell has made, and somebody still has: in Python it would have been computed by now."""
+    """Compute the live lazy values of the running cell: in Python they would have been computed by now."""
     capture = context.current()
     if capture is not None and (capture.abstract or capture.inputs.standing):
         return
@@ -60,14 +60,14 @@ def settle() -> None:
 
 
 def _made_here() -> list[Tensor]:
-    """The lazy values that the cell which runs has made, and somebody still has."""
+    """The live lazy values made by the running cell."""
     run = _run()
     held = [one for one in living.here() if isinstance(one, Tensor)] if run else []
     return [one for one in held if any(s.run == run for s in site.of(one.node))]
 
 
 def _run() -> int:
-    """Which run of a cell is going on; 0 where no notebook is."""
+    """The number of the current run of a cell; 0 outside a notebook."""
     if context.current() is not None:
         return usercode.newest_run()
     frame, run = inspect.currentframe(), 0
@@ -79,7 +79,7 @@ def _run() -> int:
 
 
 def compute(nodes: list[Node]) -> list[Node]:
-    """Compute what is not there yet, and give what that was; an error of it is met where the value is asked for."""
+    """Compute what is not computed, and return it; errors are raised where the value is needed."""
     pending = [n for n in nodes if not hooks.is_computed(n)]
     if not pending:
         return []

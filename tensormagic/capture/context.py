@@ -52,13 +52,14 @@ class Capture:
     label
         What is captured, for messages.
     abstract
-        Whether the inputs have no values: then nothing may be computed on the way.
-    effort, attempts, classes, outside, layouts, callers, output, names, heap, inputs, order, running, complexes, refusals
-        What is kept of a subject: see `capture/records.py`.
+        Whether the inputs have no values, so that nothing may be computed during the capture.
+    effort, attempts, classes, outside, layouts, callers, output, names, heap, inputs, order, running, complexes,
+    refusals
+        Records by subject: see `capture/records.py`.
     guards
         Sizes that the code has turned into numbers.
     formed
-        The levels of the rules that formulas of numbers were computed by.
+        The levels of the rules by which formulas of numbers were computed.
     generators
         Whether the code has made random generators.
     """
@@ -84,7 +85,7 @@ class Capture:
     generators: bool = False
 
     def actual(self, node: Node) -> Node:
-        """``node`` of the arguments that a function was called with, where it is of what stands for them."""
+        """``node`` with stand-ins replaced by the arguments that the function was called with."""
         behind = self.inputs.behind
         while behind and (found := substitute([node], behind)[0]) is not node:
             node = found
@@ -98,7 +99,7 @@ class Capture:
         return number
 
     def decides(self, guard: Guard) -> None:
-        """Note what sizes decide what is a view in NumPy: where something is stored into, the graph depends on that."""
+        """Note a relation of sizes that decides whether NumPy makes a view: once something is stored, the graph depends on it."""
         left, relation, right = guard
         known = is_at_least(left - right, 0) if relation == ">=" else left == right
         if not known and not nodes_of(left) and not nodes_of(right):
@@ -112,7 +113,7 @@ class Capture:
 
 
 def settle(size: Size) -> Size:
-    """A size of new axes: 0 and 1 are numbers, since they broadcast and reduce in ways of their own; a function notes what it relied on."""
+    """A size for new axes: 0 and 1 become numbers, as they behave differently; a function notes that it relied on this."""
     number = hint(size)
     if isinstance(size, int) or number is None:
         return size
@@ -148,7 +149,7 @@ def stand_for(inputs: Iterable[Node], nodes: Iterable[Node]) -> None:
 
 
 def stands_in(node: Node) -> None:
-    """Note an input that stands for something within a function that the code calls."""
+    """Note an input that stands for something inside a function that the code calls."""
     capture = _current.get()
     if capture is not None:
         (capture.heap.trials[-1] if capture.heap.trials else capture.inputs).stand_ins.append(node)
@@ -179,7 +180,7 @@ def trying() -> bool:
 
 
 def is_driven() -> bool:
-    """Whether Python runs an iteration, and asks for values on the way: what gives them is another graph in each."""
+    """Whether Python runs an iteration and asks for values during it, so that each has another graph."""
     capture = _current.get()
     return capture is not None and capture.effort.driven > 0
 
@@ -224,7 +225,7 @@ def record(node: Node) -> Node:
 
 
 def _quiet(capture: Capture | None) -> tuple[str, ...]:
-    """Of which floating-point errors the code says otherwise than usual: which it ignores, and which a function is to raise."""
+    """The floating-point errors that code ignores, or that a function is to raise, other than by default."""
     errors = errstate.asked()
     quiet = tuple([kind for kind, how in errors.items() if how == "ignore" and kind != "under"])
     if capture is None or "raise" not in errors.values():
@@ -243,13 +244,13 @@ def is_built(node: Node) -> bool:
 
 
 def built_before(node: Node, computed: Callable[[Node], bool]) -> list[Node]:
-    """What an expression takes that other expressions have given before it, and that is not computed yet."""
+    """The uncomputed results of other expressions on which an expression depends."""
     inside = topological([node], stop=lambda n: n is not node and (n in _built or computed(n)))
     return [n for n in inside if n is not node and n in _built and not computed(n)]
 
 
 def keep(nodes: Iterable[Node] = (), stand_ins: Iterable[Node] = ()) -> None:
-    """Keep what code has computed that was tried out, and has run, and what stood for arguments there."""
+    """Keep values and stand-ins of code that was tried out and has run."""
     capture = _current.get()
     for node in nodes if capture is not None else ():
         _keep(capture, node)  # type: ignore[arg-type]  (it is there)
@@ -269,7 +270,7 @@ def met(node: Node) -> Node:
 
 
 def _keep(capture: Capture, node: Node) -> None:
-    """Keep what code has computed, used or not: in functions all of it, in cells what may raise when the graph runs."""
+    """Keep a computed node, used or not: in functions every one, in cells those that may raise when the graph runs."""
     if capture.heap.trials:
         capture.heap.trials[-1].made.append(node)
         return
@@ -281,7 +282,7 @@ def _keep(capture: Capture, node: Node) -> None:
 
 
 def _is_new_and_may_fail(capture: Capture, node: Node) -> bool:
-    """Whether an expression may raise, by its last operation or by one before it that no other expression has given."""
+    """Whether an expression may raise in an operation that is not part of another expression."""
     if all(_is_known(capture, n) for n in node.needs):
         return may_fail(node)
     inside = topological([node], stop=lambda n: n is not node and _is_known(capture, n))
@@ -295,9 +296,9 @@ def _is_known(capture: Capture, node: Node) -> bool:
 
 
 def tried(node: Node) -> Node:
-    """In a ``try``, compute a value that code has and that may fail; where no values are there, settle whether it does, or refuse it.
+    """In a ``try``, compute a value that may fail; without values, decide by assumption, or refuse.
 
-    Where it fails decides what runs then: every value that code meets goes through this, whether or not it was noted.
+    A failure decides what runs next: every value that code meets goes through here.
     """
     capture = _current.get()
     if capture is None or not capture.attempts.depth or node in capture.attempts.safe:
@@ -339,7 +340,7 @@ def _compute(node: Node) -> None:
 
 
 def _has_new_that_may_fail(capture: Capture, node: Node, *, floats: bool) -> bool:
-    """Whether what was built in a `try` may raise when the graph runs; ``floats`` where floating-point errors do."""
+    """Whether anything built in a ``try`` may raise when the graph runs; ``floats`` includes floating-point errors."""
     pending, seen = [node], set[Node]()
     while pending:
         one = pending.pop()

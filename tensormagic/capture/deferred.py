@@ -22,17 +22,17 @@ class Deferred:
 
     @property
     def form(self) -> Any:
-        """What such values have in common that differ in their parts alone."""
+        """What values that differ only in their parts have in common."""
         raise NotImplementedError
 
     @property
     def again(self) -> Callable[[Sequence[Any]], Any]:
-        """Makes such a value of other parts; of computed ones, Python's value. It holds none of the parts."""
+        """A function that builds such a value from other parts; from computed ones, Python's value. It holds none of the parts."""
         raise NotImplementedError
 
 
 class Opaque(Deferred):
-    """A deferred value of which Python's own operations are refused: it is none of the objects that they ask."""
+    """A deferred value on which Python's own operations are refused."""
 
     __slots__ = ()
 
@@ -67,5 +67,5 @@ class Opaque(Deferred):
 
 
 def parts_of(value: Any) -> Sequence[Any]:
-    """What a deferred value is put together of; nothing of any other."""
+    """The parts of a deferred value; empty for any other."""
     return value.parts if isinstance(value, Deferred) else ()

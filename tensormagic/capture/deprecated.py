@@ -25,14 +25,14 @@ _MOST = 8  # of a dimension of an array that stands in for another
 
 
 class _Answer(NamedTuple):
-    """What a call warns of, and the error that it ends with."""
+    """The warnings of a call, and the error that it ends with."""
 
     said: tuple[tuple[str, type[Warning]], ...]
     error: Exception | None = None
 
 
 def telling(own: Callable[..., Any], numpys: Callable[..., Any]) -> Callable[..., Any]:
-    """``own``, which warns as ``numpys`` does; ``own`` itself where that never says that something is deprecated."""
+    """``own`` with the deprecation warnings of ``numpys``; ``own`` itself if that never warns so."""
     code = getattr(inspect.unwrap(numpys), "__code__", None)
     if code is None or "DeprecationWarning" not in code.co_names:
         return own
@@ -46,7 +46,7 @@ def telling(own: Callable[..., Any], numpys: Callable[..., Any]) -> Callable[...
 
 
 def told(numpys: Callable[..., Any], *args: Any, **options: Any) -> Exception | None:
-    """Warn the user's line of what is deprecated in a call of NumPy's; the error that the call ends with, if any."""
+    """Show deprecation warnings of a NumPy call at the user's line; returns the call's error, if any."""
     try:
         answer = _answer(
             numpys, tuple(map(_form, args)), tuple((name, _form(value)) for name, value in options.items())
@@ -70,7 +70,7 @@ def _answer(numpys: Callable[..., Any], args: tuple[Any, ...], options: tuple[tu
 
 
 def _form(value: Any) -> tuple[Any, ...]:
-    """What tells a value from another, as far as it matters here."""
+    """What distinguishes values as far as deprecations are concerned."""
     if isinstance(value, Tensor):
         known = static_value(value.node) if not value.type.shape else None
         if known is not None:

@@ -25,7 +25,7 @@ from tensormagic.ir.stored import SEEN, is_narrow, is_stored
 
 
 class Kind(enum.Enum):
-    """What a class of values is to captured code."""
+    """How captured code treats a class of values."""
 
     OTHER = "no array and no number: it stays as it is"
     PLAIN = "an array or a number of Python's or NumPy's own"
@@ -105,7 +105,7 @@ def _is_own(name: str, value: Any) -> bool:
 
 
 def _kind_of_object(cls: type) -> Kind:
-    """Of a class that says nothing of NumPy's functions."""
+    """The kind of a class that does not take part in NumPy's function protocol."""
     if not _has_one(cls, ("__array__", "__array_interface__", "__array_struct__")):
         return Kind.OTHER
     names = {name for c in cls.__mro__ if c is not object for name in vars(c)}
@@ -132,7 +132,7 @@ def _kind_of_array(cls: type) -> Kind:
 
 
 def variable(value: Any, name: str = "") -> Any:
-    """What stands for a value in code that sees a lazy array in its place: a plain array or number; any other object as it is.
+    """The value of a variable as captured code sees it: a plain array or number, or the object itself.
 
     Raises
     ------
@@ -150,7 +150,7 @@ def variable(value: Any, name: str = "") -> Any:
 
 
 def operand(value: Any, name: str = "") -> Any:
-    """What NumPy computes with, where a value meets an array: Python and NumPy have asked its own operators before, or would not have."""
+    """A value as an operand beside an array; its own operators have been tried before."""
     if type(value) is np.ndarray or type(value) is float:
         return value
     kind = kind_of(value)
@@ -165,20 +165,20 @@ def operand(value: Any, name: str = "") -> Any:
 
 
 def converted(value: Any, dtype: Any = None) -> Any:
-    """What ``np.asarray`` makes of an object that is taken nowhere else: who converts it by name wants no more than its numbers.
+    """The array that ``np.asarray`` makes of an object that is used only where it is converted explicitly.
 
-    Any other value is left as it is.
+    Any other value is returned unchanged.
     """
     return _locked(np.asarray(value, dtype)) if is_converted(value) else value
 
 
 def is_converted(value: Any) -> bool:
-    """Whether an object is taken nowhere but where it is converted by name."""
+    """Whether an object is used only where it is converted explicitly."""
     return kind_of(value) in {Kind.OWN, Kind.METHODS}
 
 
 def is_read(value: Any) -> bool:
-    """Whether NumPy reads an object as an array, where it meets one."""
+    """Whether NumPy reads an object as an array."""
     return kind_of(value) is not Kind.OTHER or _has_interface(value)
 
 
@@ -188,7 +188,7 @@ def is_itself(value: Any) -> bool:
 
 
 def lazily(value: Any, **options: Any) -> Any:
-    """What the ``__array__`` of an object gives that is of a class of the user's: it may be lazy. None where there is none."""
+    """The result of ``__array__`` of an object of the user's class, which may be lazy; None if there is none."""
     method = getattr(type(value), "__array__", None)
     if not isinstance(method, FunctionType) or package_of(type(value)) in {"tensormagic", "pandas", "numpy", "scipy"}:
         return None
@@ -217,7 +217,7 @@ def _may_be_read(kind: type) -> bool:
 
 
 def is_sequence(value: Any) -> bool:
-    """Whether NumPy reads the elements of an object that is no array: it has a length and an index, and no keys."""
+    """Whether NumPy reads the elements of an object that is not an array: it has a length and an index, and no keys."""
     cls = type(value)
     if issubclass(cls, str | bytes | bytearray | Mapping) or is_read(value) or package_of(cls) == "tensormagic":
         return False
@@ -234,7 +234,7 @@ def has_buffer(value: Any) -> bool:
 
 
 def _has_interface(value: Any) -> bool:
-    """Whether an object itself, and not its class, says where an array lies."""
+    """Whether an object itself, rather than its class, exposes an array interface."""
     try:
         struct = getattr(value, "__array_struct__", None)
         return type(struct).__name__ == "PyCapsule" or isinstance(getattr(value, "__array_interface__", None), dict)
@@ -291,12 +291,13 @@ def is_table(value: Any) -> bool:
 
 
 def numbers_of(value: Any, name: str) -> np.ndarray[Any, Any] | None:
-    """The numbers of a Series, or of a DataFrame of one dtype; None where there are gaps, or no numbers.
+    """The numbers of a Series, or of a DataFrame of one dtype; None if there are gaps, or other values.
 
     Raises
     ------
     ObjectsError
-        For numbers in a column of objects alone, with the column's name: in a cell pandas computes with them, elsewhere nothing does.
+        For numbers in a column of objects, with the column's name: in a cell pandas computes with them, elsewhere
+        nothing does.
     """
     columns = [(name, value)] if type(value).__name__ == "Series" else [(f"{name}[{k!r}]", c) for k, c in value.items()]
     others = any(column.dtype != object for _, column in columns)  # columns of their own, for functions
@@ -321,12 +322,12 @@ def _of_numbers(column: Any) -> bool:
 
 
 def whole(value: Any, name: str) -> Any:
-    """``value``, which is no Series or DataFrame with gaps: pandas skips these, and NumPy does not.
+    """``value``, which must not be a Series or DataFrame with gaps: pandas skips these, and NumPy does not.
 
     Raises
     ------
     RefusedError
-        For one that has gaps, or no numbers.
+        If it has gaps, or non-numbers.
     """
     if is_table(value) and numbers_of(value, name) is None:
         raise RefusedError(value, name)
@@ -348,14 +349,14 @@ def _labels(value: Any) -> np.ndarray[Any, Any] | None:
 
 
 class RefusedError(ForeignError):
-    """A value that captured code would not compute with as NumPy or pandas does.
+    """A value with which captured code would not compute as NumPy or pandas does.
 
     Parameters
     ----------
     value
-        What is refused.
+        The refused value.
     name
-        How the user reaches it: the name of a variable, or what stands for one.
+        How the user reaches it: the name of a variable, or a description.
     """
 
     pythons = True
@@ -466,7 +467,7 @@ def check_dtype(dtype: np.dtype[Any], name: str) -> None:
 
 
 def _is_held(dtype: np.dtype[Any]) -> bool:
-    """Whether a graph holds numbers of a dtype, but for the order of their bytes."""
+    """Whether graphs hold numbers of a dtype, byte order aside."""
     numpys = dtype.kind in "biufc" and dtype.type.__module__ == "numpy"
     return is_stored(dtype) or (numpys and dtype.itemsize <= (16 if dtype.kind == "c" else 8))
 

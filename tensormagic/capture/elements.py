@@ -25,7 +25,7 @@ from tensormagic.ops.update import set_at
 
 
 class Element(Tensor):
-    """One of the values that the iterations of a loop have appended: a part of an array with an axis for the iterations."""
+    """One value appended in a loop: a slice of an array with an axis for the iterations."""
 
     __slots__ = ("number", "stack")
     _held_unread = False  # there may be thousands of which nobody reads any
@@ -54,22 +54,22 @@ class Element(Tensor):
 
 
 class Stack:
-    """The array of what iterations have appended, one for each iteration, in the form that each was.
+    """The array of the values appended in a loop, one per iteration, in their original form.
 
     Parameters
     ----------
     node
         The array.
     form
-        That of a value.
+        The form of a value.
     count
-        How many there are.
+        The number of values.
     classes
-        The classes of these, where they are numbers of several, with an array that says for each of which it is.
+        The possible classes of numbers, if there are several, with an array of their codes.
     types
-        That of each, where values are there.
+        The type of each value, if values are known.
     row
-        Of an array that is a row of another one, which holds a list for each iteration: that one, and which row.
+        If the array is a row of one that holds a list per iteration: that array, and the row.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Stack:
         return node if self.classes is None else number_classes.of_array(node, [self.classes])
 
     def rows(self, start: int, stop: int) -> Node | None:
-        """The array that NumPy makes of some of them, one after another; None where these are numbers of several classes."""
+        """NumPy's array of a range of the values; None if these are numbers of several classes."""
         if (self.classes is not None and not self.types) or len(set(self.types[start:stop])) > 1:
             return None
         node = self.place.buffer.node
@@ -111,7 +111,7 @@ class Stack:
         return astype(rows, self.types[start].dtype) if self.types else rows
 
     def number_there(self, index: int) -> Any:
-        """The number at an index, where the array is computed and it is known of which class that is; else None."""
+        """The number at an index, if the array is computed and the number's class is known; else None."""
         node = self.place.buffer.node
         if self.form == "array" or (self.classes is not None and not self.types) or not hooks.is_computed(node):
             return None
@@ -132,7 +132,7 @@ class Stack:
 
 
 class Row(NamedTuple):
-    """A row of an array of what iterations have appended."""
+    """A row of an array of appended values."""
 
     of: Stack
     number: int
@@ -140,14 +140,14 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Twins:
-    """What a list without a known length may be, and arrays in it.
+    """What a list of unknown length, and arrays in it, may be identical to.
 
     Parameters
     ----------
     own, elements
         Marks: of the list, and of the one that its elements were appended to.
     said
-        What else an array in it may be in Python; None where the list alone has each.
+        A description of what else an array in it may be in Python; None if only the list has it.
     """
 
     own: int = 0
@@ -159,20 +159,20 @@ NONE = Twins()
 
 
 class Outgrown:
-    """What a function gives of a list whose length is known when the graph runs.
+    """A function's list whose length is known when the graph runs.
 
     Parameters
     ----------
     stacks
-        For each number of an element, the array of them all.
+        For each number in an element, the array of all of them.
     forms
         Their forms in an element.
     build
-        Makes an element of its numbers.
+        Builds an element from its numbers.
     classes
-        For numbers of several classes: which of the stacks, behind the others, says of which each one is, and what that may say.
+        For numbers of several classes: the stack (after the others) with their codes, and the possible classes.
     twins
-        What else it may be, and arrays in it.
+        What it, and arrays in it, may be identical to.
     """
 
     def __init__(
@@ -191,11 +191,11 @@ class Outgrown:
 
     @property
     def has_arrays(self) -> bool:
-        """Whether there are arrays among its elements."""
+        """Whether some of its elements are arrays."""
         return "array" in self.forms
 
     def listed(self, stacks: Sequence[Any]) -> Any:
-        """The list, where the arrays are there; the same again of others where they are not."""
+        """The list, if the arrays are given; else an :class:`Outgrown` over other stacks."""
         if not all(isinstance(s, np.ndarray) for s in stacks):
             return Outgrown(stacks, self.forms, self.build, self.classes, self.twins)
         columns = [s.tolist() if f == "python" else [*s] for s, f in zip(stacks, self.forms, strict=False)]
@@ -229,12 +229,12 @@ def numbers_in(values: Any) -> Stack | None:
 
 
 def list_of(row: Element, form: Form, count: int) -> list[Element]:
-    """A list of the numbers in a row of what iterations have appended."""
+    """A list of the numbers in a row of an array of appended values."""
     return [*Stack(row.node, form, count, row=Row(row.stack, row.number)).elements]
 
 
 def array_of_lists(values: Any) -> Node | None:
-    """The array of all lists that the iterations of one loop have made; None for other lists."""
+    """The array of all lists made in one loop; None for other lists."""
     rows = [numbers_in(v) for v in values] if isinstance(values, list | tuple) else []
     first = rows[0].row if rows and rows[0] is not None else None
     if first is None or len(first.of.elements) != len(rows):

@@ -10,7 +10,7 @@ import numpy as np
 
 
 def _asking() -> Callable[[], Any]:
-    """A function that gives the object which holds NumPy's settings: another one after each change; None where there is none."""
+    """A function that returns the object with NumPy's floating-point settings, a new one after each change; None if there is none."""
     try:
         from numpy._core.umath import _extobj_contextvar  # pyright: ignore[reportPrivateUsage]
     except ImportError:
@@ -39,13 +39,13 @@ def asked() -> dict[str, str]:
 
 
 def raises() -> bool:
-    """Whether NumPy is asked to raise floating-point errors, or to call a function: where they happen, and nowhere else."""
+    """Whether NumPy raises floating-point errors, or calls a function, so that they must be met where they happen."""
     settings = _settings()
     return _last[2] if settings is not None and settings is _last[0] else _now()[2]
 
 
 def later() -> AbstractContextManager[Any]:
-    """A block for values that code has built before: where it asked for errors, they were computed at once."""
+    """A context for values built earlier; those for which errors were enabled were computed at once."""
     if not raises():
         return nullcontext()
     return np.errstate(**{kind: "warn" for kind, how in asked().items() if how in _AT_ONCE})  # type: ignore[arg-type]

@@ -54,7 +54,7 @@ def _of_each(x: Node, first: int, second: int, index: Node, adjacent: bool) -> N
 
 
 def _with_numbers_first(x: Tensor, items: list[Any]) -> tuple[Tensor, list[Any]]:
-    """``x[mask, 1]`` as ``x[:, 1][mask]``: a mask beside numbers of places that are there is a mask alone of what these name."""
+    """``x[mask, 1]`` as ``x[:, 1][mask]``: numbers known to be in bounds are taken first."""
     advanced = [k for k, i in enumerate(items) if not (i is None or isinstance(i, slice))]
     numbers = [k for k in advanced if isinstance(items[k], int | np.integer) and not isinstance(items[k], bool)]
     masks = [k for k in advanced if k not in numbers]
@@ -78,7 +78,7 @@ def _with_numbers_first(x: Tensor, items: list[Any]) -> tuple[Tensor, list[Any]]
 
 
 def _with_masks(x: Tensor, items: list[Any]) -> tuple[Tensor, list[Any]]:
-    """The same index with a mask of one axis, on an axis of its own, for every truth value."""
+    """The index with each boolean replaced by a mask of one element on an axis of its own."""
     if not any(is_mask(i) and not node_of(i).type.ndim for i in items):
         return x, items
     axes: list[Any] = []

@@ -29,9 +29,9 @@ _inside: ContextVar[Lens | None] = ContextVar("inside", default=None)
 
 @contextmanager
 def inside(lens: Lens) -> Generator[None]:
-    """Raise the errors, too, that code which was captured without values has asked for with ``np.errstate``.
+    """Also raise the errors that code captured without values has enabled by ``np.errstate``.
 
-    ``lens`` knows where that code has: equal nodes of other functions share their sites.
+    ``lens`` knows where that code is: equal nodes of other functions share their sites.
     """
     token = _inside.set(lens)
     try:
@@ -52,7 +52,7 @@ def raises() -> bool:
 
 @contextmanager
 def told(lens: Callable[[], Lens]) -> Generator[None]:
-    """Have errors and warnings of a run name the lines of the values that are computed: ``lens`` knows these."""
+    """Let errors and warnings of a run name the lines of the computed values, which ``lens`` knows."""
     token = _lens.set(lens)
     try:
         yield
@@ -73,7 +73,7 @@ def _sites(node: Node) -> tuple[Site, ...]:
 
 
 def plainly(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """A call of NumPy's made for captured code: what NumPy warns of, where these are numbers that are there, is told of the user's line."""
+    """A NumPy call on known numbers made for captured code; its warnings are shown at the user's line."""
     asked = errstate.asked()
     warned = {kind: "call" for kind, how in asked.items() if how == "warn"}
     if not warned or not all(isinstance(v, int | float | complex | np.generic) for v in args):
@@ -88,10 +88,10 @@ def plainly(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
 
 @contextmanager
 def watched() -> Generator[list[Any]]:
-    """Run nodes by NumPy: an error is raised at its node, or becomes a warning at its line once all has run.
+    """Run nodes with NumPy: an error is raised at its node, or becomes a warning at its line afterwards.
 
-    What is met on a way that rules have added beside another one, with a data-dependent choice, or at what may be elements that a mask
-    leaves out, counts only where a result is not finite: whoever runs the nodes puts the results into the list.
+    An error in an alternative that rules have added, or at elements that a mask may leave out, counts only if a result
+    is not finite: the caller puts the results into the yielded list.
     """
     met = _Met()
     with heard_by(met.heard), np.errstate(call=met.note, **met.called()):  # type: ignore[arg-type]
@@ -100,7 +100,7 @@ def watched() -> Generator[list[Any]]:
 
 
 class _Met:
-    """What a run meets: floating-point errors, and warnings of the libraries that it calls."""
+    """The floating-point errors and library warnings of a run."""
 
     def __init__(self) -> None:
         self.asked, self.called_for = errstate.asked(), np.geterrcall()
@@ -141,7 +141,7 @@ class _Met:
             self.noted[message, category, "", place] = True
 
     def end(self) -> None:
-        """Raise or warn, now that the results are there."""
+        """Raise or warn, now that the results are known."""
         if self.errors and not all(map(_is_finite, self.results)):
             raise self.errors[0]
         lens = _lens.get()
@@ -157,7 +157,7 @@ def _is_finite(result: Any) -> bool:
 
 
 def _is_beside(node: Node, frame: FrameType | None) -> bool:
-    """Whether nobody has asked for a node by itself, and all that reads it chooses by it, or between it and something else."""
+    """Whether a node was only added by rules and its readers choose between it and something else."""
     graph = next((g for g in _graphs(frame) if node in g.nodes), None)
     if graph is None or not _is_added(node):
         return False
@@ -207,7 +207,7 @@ def _running(frame: FrameType | None) -> Iterator[Node]:
 
 
 def _place(what: str, nodes: list[Node]) -> Site | None:
-    """The line of a cell that is to be told: what code asks for, not what derivatives add, nor a replacement's overflow."""
+    """The line to be named: of the user's expression, not of derivatives, nor of a replacement's overflow."""
     if what == "overflow" and nodes and _is_replacement(nodes[0]):
         return None  # nor do the loops around it ask for that
     cells = {s.cell for node in nodes for s in _sites(node)}  # inside a loop, nodes have their sites alone
@@ -226,6 +226,6 @@ def _place(what: str, nodes: list[Node]) -> Site | None:
 
 
 def _is_replacement(node: Node) -> bool:
-    """Whether rules have made a node, and nobody has asked for it."""
+    """Whether a node was made by rules only."""
     spans = site.of(node)
     return bool(spans) and all(s.role.startswith("rewritten") for s in spans)

@@ -158,7 +158,7 @@ def _on_values(function: Callable[..., Any], args: tuple[Any, ...], options: dic
 
 
 def _calling_back(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], loan: Loan) -> Any:
-    """What a function gives that calls functions of the user's: those that change nothing are Python's own while it runs."""
+    """The result of a function that calls functions of the user's; pure ones are plain Python while it runs."""
     call = hooks.calls_back(loan)
     quick = call.written((*args, *options.values()))
 
@@ -179,10 +179,10 @@ def librarys(
     *,
     parts: bool = False,
 ) -> Any:
-    """What a function of NumPy or SciPy that is not captured gives: in a cell it runs on values, elsewhere ``error`` is raised.
+    """The result of a function of NumPy or SciPy that is not captured: in a cell it runs on values, elsewhere ``error`` is raised.
 
-    So it is where it gives a part of an array's memory, unless ``parts`` says that it always does. What gives that memory as something
-    else gets the memory itself.
+    The same if it returns part of an array's memory, unless ``parts`` says that it always does. A function that gives
+    the memory another form gets the memory itself.
     """
     if not values_are_there() or isinstance(error, LayoutError | LimitError):
         raise _waiting(error)
@@ -201,14 +201,14 @@ def librarys(
 
 
 def _in_memory(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """What a function gives that makes something else of the arrays' own memory."""
+    """The result of a function that gives the arrays' own memory another form."""
     capture = context.current()
     lent = None if capture is None else functools.partial(memory_of, capture=capture)
     return _on_values(function, args, options, Loan("a function that is not captured", memory=lent))
 
 
 def _waiting(error: TensorError) -> TensorError:
-    """The error for what Python has to run, where a part of a cell is tried out: there, operands that no graph holds are no mistake."""
+    """The error for what Python must run; while a part of a cell is tried out, unsupported operands are no mistake."""
     capture = context.current()
     tried = capture is not None and capture.heap.trials and not capture.abstract
     return CaptureError(error.message, error.hint) if tried and isinstance(error, ForeignError) else error
@@ -225,7 +225,7 @@ def _lose(given: Iterable[Tensor]) -> None:
 
 
 def called_back(function: Any) -> Any:
-    """A function of the user's, which a library calls back: it gives arrays and numbers, and each call has the operations of one."""
+    """A user's function that a library calls, wrapped to return arrays and numbers; each call has its own operations."""
     if not isinstance(function, FunctionType | MethodType):
         return function
 
@@ -259,7 +259,7 @@ _VARIABLE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 @contextlib.contextmanager
 def _by_itself(capture: Any) -> Generator[None]:
-    """Have ``capture`` count the operations of a call, whose result is computed, for themselves, and keep none of them."""
+    """Count the operations of a call, whose result is computed, separately, and keep none of them."""
     count, made = (0, 0) if capture is None else (capture.effort.nodes, len(capture.order.made))
     if capture is not None:
         capture.effort.nodes = 0

@@ -20,7 +20,7 @@ Build = Callable[[Iterator[Any]], Any]
 
 
 def arrays_of(table: Any) -> dict[Any, np.ndarray[Any, Any]] | None:
-    """The columns of numbers, by name; None for what is no DataFrame, or has several columns of one name or no such column."""
+    """The numeric columns by name; None unless it is a DataFrame with unique names and such a column."""
     if not is_table(table) or type(table).__name__ != "DataFrame" or not table.columns.is_unique:
         return None
     found = {k: numbers_of(column, f"table[{k!r}]") for k, column in table.items() if column.dtype != object}
@@ -28,7 +28,7 @@ def arrays_of(table: Any) -> dict[Any, np.ndarray[Any, Any]] | None:
 
 
 def collect(table: Any, leaves: list[Any]) -> Build | None:
-    """Add the columns of numbers of a DataFrame to ``leaves``; gives what puts others in their places, None for what is none."""
+    """Append a DataFrame's numeric columns to ``leaves``; returns a function that rebuilds it with others, or None."""
     arrays = arrays_of(table)
     if arrays is None:
         return None
@@ -44,21 +44,21 @@ def collect(table: Any, leaves: list[Any]) -> Build | None:
 
 
 def form_of(table: Any, arrays: dict[Any, np.ndarray[Any, Any]]) -> Any:
-    """What a trace over such a DataFrame depends on beside the numbers in it."""
+    """What a trace over such a DataFrame depends on beside its numbers."""
     return (structure_of(table), tuple(map(str, table.dtypes)), tuple(arrays))
 
 
 class Columns:
-    """A DataFrame of which each column of numbers is a lazy array.
+    """A DataFrame whose numeric columns are lazy arrays.
 
     Parameters
     ----------
     found
         These columns.
     table
-        The DataFrame that was given, for its names and kinds of columns.
+        The original DataFrame, for its names and kinds of columns.
     wanted
-        The columns that there are; all, where that is not given.
+        The columns present; by default all.
     """
 
     def __init__(self, found: dict[Any, Labelled], table: Any, wanted: list[Any] | None = None) -> None:

@@ -16,7 +16,7 @@ _METHODS = ((np.clip, "clip"), (np.round, "round"), (np.around, "round"), (np.ar
 
 
 def in_numpys_functions() -> None:
-    """Have NumPy's functions of a Series or a DataFrame be pandas' where NumPy asks for these, once ours are there."""
+    """Let NumPy functions of a Series or DataFrame call pandas' methods where NumPy does, after ours are defined."""
     for name in (*REDUCTIONS, *RUNNING):
         FUNCTIONS[getattr(np, name)] = _handed_on(name, FUNCTIONS[getattr(np, name)])
     for function, name in _METHODS:
@@ -26,7 +26,7 @@ def in_numpys_functions() -> None:
 
 
 def _handed_on(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
-    """NumPy's function, which hands what has labels on to pandas' method: that leaves gaps out."""
+    """A NumPy function that passes labelled data to pandas' method, which skips gaps."""
 
     @functools.wraps(own)
     def call(a: Any, *args: Any, **options: Any) -> Any:
@@ -66,7 +66,7 @@ def _turned(own: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _squeezed(own: Callable[..., Any]) -> Callable[..., Any]:
-    """What has labels has them where no axis goes."""
+    """``squeeze`` for labelled data, which stay labelled if no axis goes."""
 
     @functools.wraps(own)
     def call(a: Any, *args: Any, **options: Any) -> Any:

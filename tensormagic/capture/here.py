@@ -16,12 +16,12 @@ from tensormagic.ops.leaf import CONSTANT, INPUT
 
 
 def value_here(node: Node, what: str) -> Any:
-    """The value of a node, for the call that is being captured; ``what`` is what needs it.
+    """The value of a node in the call being captured; ``what`` names what needs it.
 
     Raises
     ------
     CaptureError
-        Where something that it depends on has none: in a batch, or where types alone are given.
+        If an operand has no value: in a batch, or with types alone.
     """
     capture = context.current()
     if capture is None:
@@ -51,7 +51,7 @@ def _computed(node: Node, table: dict[Node, Any], size: Callable[[Size], int]) -
 
 
 def _leaf(node: Node, capture: context.Capture, what: str) -> Any:
-    """The value behind an input: what it stands for, or a name that the function was found to read."""
+    """The value of an input: of its argument, or of a name that the function was found to read."""
     if node in capture.inputs.behind:
         return value_here(capture.inputs.behind[node], what)
     source = node["source"]

@@ -52,7 +52,7 @@ _history: set[str] = set()  # such names, that were met
 
 
 def variables(space: Mapping[str, Any]) -> list[str]:
-    """The names of a notebook's variables, less those of IPython's history (``_i12``, ``_12``): thousands, after as many cells."""
+    """The names of a notebook's variables without IPython's history (``_i12``, ``_12``), of which there may be thousands."""
     found = list(filterfalse(_history.__contains__, space))
     new = {name for name in found if name.startswith("_") and _HISTORY.fullmatch(name)}
     _history.update(new)
@@ -60,7 +60,7 @@ def variables(space: Mapping[str, Any]) -> list[str]:
 
 
 def seen(space: Mapping[str, Any], reads: Collection[str]) -> dict[str, Any]:
-    """The variables that code with these names in it sees: of IPython's history, what it asks for."""
+    """The variables visible to code with these names in it; of IPython's history only what it asks for."""
     if not (_WHOLE | {"locals", "dir"}).isdisjoint(reads):
         return dict(space)
     own = variables(space)
@@ -68,19 +68,19 @@ def seen(space: Mapping[str, Any], reads: Collection[str]) -> dict[str, Any]:
 
 
 def bound(code: CodeType) -> frozenset[str]:
-    """The names that a cell's code binds, loop counters and those of its functions too."""
+    """The names that a cell's code binds, including loop counters and names in its functions."""
     return named(code, "STORE_NAME", "STORE_GLOBAL", "DELETE_NAME", "DELETE_GLOBAL")
 
 
 class Reach:
-    """What a notebook's functions read and bind among its variables, by name: those that some values lead to.
+    """The notebook variables that functions, reachable from some values, read and bind.
 
     Parameters
     ----------
     values
         What a cell reads.
     home
-        The notebook's variables: what their functions have for globals.
+        The notebook's variables, the functions' globals.
 
     ``holders`` are what has lazy values in it: lists and dictionaries, those of objects' attributes too, closures' cells, and functions
     with such defaults; ``handed`` says whether
@@ -124,7 +124,7 @@ class Reach:
             self._pending += [type(value), getattr(value, "__dict__", None)]
 
     def _hand(self, values: list[Any]) -> None:
-        """Look at what a library's object leads to."""
+        """Examine what a library's object leads to."""
         inside = [v for value in values for v in (value.values() if isinstance(value, dict) else [value])]
         self.handed = self.handed or any(isinstance(v, FunctionType | MethodType) for v in inside)
         self._pending += values
@@ -148,7 +148,7 @@ class Reach:
                 self.reads.update(self.home)
 
     def _captured(self, value: Any) -> None:
-        """A captured function of the notebook: it says itself what it reads."""
+        """Follow a captured function of the notebook, which knows what it reads."""
         reads = [name for name, space in getattr(value, "reads", ()) if space is self.home]
         filled = getattr(value, "parameters", ()) if getattr(value, "fills", False) else ()
         self._read([*reads, *filled])
@@ -160,7 +160,7 @@ class Reach:
 
 
 def functions_of(values: Iterable[Any], home: Mapping[str, Any]) -> Iterator[FunctionType]:
-    """The functions over a notebook's variables that values lead to: methods of classes, what is wrapped, in containers or in closures."""
+    """The functions over a notebook's variables reachable from values: methods, wrapped functions, in containers or closures."""
     pending, seen = list(values), set[int]()
     while pending and len(seen) < _MOST:
         value = pending.pop()
@@ -203,7 +203,7 @@ def is_lazy(value: Any) -> bool:
 
 
 def content(cell: CellType) -> Any:
-    """What a closure's cell holds; None for one that is not filled yet."""
+    """The content of a closure cell; None if it is empty."""
     try:
         return cell.cell_contents
     except ValueError:  # not filled yet
@@ -212,7 +212,7 @@ def content(cell: CellType) -> Any:
 
 @contextmanager
 def holding(home: dict[str, Any], space: Mapping[str, Any]) -> Generator[dict[str, Any]]:
-    """The notebook's variables, with what is in ``space`` among them; put back afterwards."""
+    """The notebook's variables with those of ``space`` added; restored afterwards."""
     before = dict(home)
     home.update(space)
     try:

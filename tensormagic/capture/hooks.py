@@ -12,14 +12,14 @@ from tensormagic.ir.type import Size
 
 
 class Form(NamedTuple):
-    """What computes a formula of its operands, and the levels of the rules that made it."""
+    """A compiled formula of its operands, and the levels of the rules that made it."""
 
     run: Callable[[Sequence[Any]], Any]
     levels: set[str]
 
 
 class Hooks:
-    """What the session gives: lazy arrays know how to be built, and the session how to compute and to differentiate."""
+    """Functions that the session installs: how to compute and differentiate lazy values."""
 
     compute: Callable[[Sequence[Node]], list[Any]]
     array: Callable[[Node], Any]  # the lazy array that stands for a node
@@ -54,7 +54,7 @@ class Hooks:
 
 
 class RunTime:
-    """What the run time of staged code gives: values that are one of several ask it for branches, and have it raise errors."""
+    """Functions that the run time of staged code installs: branches for values that are one of several, and raising of errors."""
 
     module: ModuleType  # what staged code calls
     choose: Callable[..., Any]  # what one of two gives, as a condition says, with what they do to what they reach

@@ -30,20 +30,20 @@ Items = list[Any]
 
 @dataclass(frozen=True)
 class Index:
-    """An index with arrays in it: a view, and the axes of it that arrays choose from.
+    """An index with arrays in it: a view, and the axes of it that arrays select from.
 
     Parameters
     ----------
     view
-        The array with the slices and new axes of the index done.
+        The array with the slices and new axes of the index applied.
     places, arrays
-        Axes of ``view``, and for each the integers that choose along it.
+        Axes of ``view``, and for each the integers that select along it.
     mask, at
-        In place of these: one mask, the only entry that is an array, and the first axis of ``view`` that it covers.
+        Instead of these: a single mask, the only array in the index, and the first axis of ``view`` that it covers.
     apart
-        Whether something stands between the arrays: what they choose comes first then.
+        Whether other entries separate the arrays: the selected axes come first then.
     alone
-        Whether the mask is all of the index.
+        Whether the mask is the whole index.
     """
 
     view: Tensor
@@ -76,14 +76,14 @@ def _is_open(item: Any) -> bool:
 
 
 def kept(item: Any, advanced: bool) -> list[Any]:
-    """What stands for an entry where only slices and new axes are taken."""
+    """What replaces an entry when only slices and new axes are applied."""
     if not advanced:
         return [item]
     return [slice(None)] * (node_of(item).type.ndim if is_mask(item) else 1)
 
 
 def resolve(x: Tensor, items: Items, *, numbers_first: bool = True) -> Index:
-    """What the entries name in ``x``, where there are arrays among them; numbers beside one mask first, where they may be."""
+    """What the entries select in ``x``, if there are arrays among them; numbers beside a mask are taken first if possible."""
     advanced = [k for k, i in enumerate(items) if not (i is None or isinstance(i, slice))]
     apart = advanced[-1] - advanced[0] >= len(advanced)
     masks = [k for k in advanced if is_mask(items[k])]
@@ -134,7 +134,7 @@ def shape_of(arrays: Sequence[Node]) -> tuple[Size, ...]:
 
 
 def _view(x: Tensor, items: Items, keep: set[int]) -> Tensor:
-    """``x`` with every entry done but those of ``keep``, whose axes stay whole."""
+    """``x`` with all entries applied but those in ``keep``, whose axes stay whole."""
     return x[(*(part for k, item in enumerate(items) for part in kept(item, k in keep)), Ellipsis)]
 
 
@@ -148,7 +148,7 @@ def _axis(items: Items, k: int) -> int:
 
 @dataclass(frozen=True)
 class Arranged:
-    """How arrays of indices into several axes become indices into one axis, the first.
+    """Index arrays into several axes, converted to indices into one merged axis, the first.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class Arranged:
     shape
         The common shape of the arrays.
     position
-        Where the axes of ``shape`` stand in what the index names.
+        Where the axes of ``shape`` are in the result.
     """
 
     indices: Node
@@ -177,12 +177,12 @@ class Arranged:
         return (*self.rest[: self.position], *self.shape, *self.rest[self.position :])
 
     def back(self, stored: Node) -> Node:
-        """The view's value for that of the merged array."""
+        """The view's value from that of the merged array."""
         apart = reshape(stored, (*self.extents, *self.rest))
         return transpose(apart, tuple(self.order.index(k) for k in range(len(self.order))))
 
     def taken(self, front: Node) -> Node:
-        """What the index names now, in NumPy's order of axes."""
+        """The selected elements, in NumPy's order of axes."""
         found = gather(front, self.indices, 0)
         count = len(self.shape)
         others = range(count, found.type.ndim)
@@ -240,7 +240,7 @@ _NOT_COVERED = "boolean index did not match indexed array: the size of an axis i
 
 
 def names_any(arrays: list[Any]) -> bool:
-    """Whether the arrays of an index name elements for sure: where none is named, what is in them may be out of bounds."""
+    """Whether the arrays of an index surely select elements; otherwise out-of-bounds values do not matter."""
     if any(map(is_mask, arrays)):
         return False
     return all(hint(as_indices(i).type.size) not in {None, 0} for i in arrays)

@@ -56,7 +56,7 @@ def has_ellipsis(index: Any) -> bool:
 
 
 def spelt_out(items: list[Any], ndim: int, used: int) -> list[Any]:
-    """The entries of an index that uses ``used`` of ``ndim`` axes, with a full slice for each axis that the ellipsis stands for."""
+    """The entries of an index that uses ``used`` of ``ndim`` axes, with the ellipsis expanded to full slices."""
     if used > ndim:
         raise BoundsError(f"too many indices for array: array is {ndim}-dimensional, but {used} were indexed")
     ellipses = [k for k, i in enumerate(items) if i is Ellipsis]
@@ -119,7 +119,7 @@ def _integer(item: Any, as_size: Any) -> Size:
 
 
 def _position(index: Size, extent: Size, axis: int, shape: tuple[Size, ...]) -> Size:
-    """An index counted from the front; where its sign or its bounds depend on data, that is found out when the graph runs."""
+    """An index counted from the front; data-dependent signs and bounds are handled when the graph runs."""
     seen, size = hint(index), hint(extent)
     if seen is not None and size is not None and not -size <= seen < size:
         if trying():  # it is an error where this way is taken
@@ -136,7 +136,7 @@ def _position(index: Size, extent: Size, axis: int, shape: tuple[Size, ...]) -> 
 
 
 def _is_negative(index: Size) -> bool | None:
-    """Whether an index counts from the end; None where that depends on data."""
+    """Whether an index counts from the end; None if that is data-dependent."""
     if isinstance(index, int):
         return index < 0
     if not nodes_of(index):
@@ -145,7 +145,7 @@ def _is_negative(index: Size) -> bool | None:
 
 
 def _holds(size: Size) -> bool:
-    """Whether ``size >= 0``: for certain, or for the shapes that were seen, where a guard of the slice says the same."""
+    """Whether ``size >= 0``: always, or for the shapes seen, with a guard of the slice."""
     if is_at_least(size, 0):
         return True
     found = floor_of_nodes(size) if nodes_of(size) else None
@@ -182,7 +182,7 @@ def _length(last: Size, first: Size) -> Size:
 
 
 def _bound(bound: Size, extent: Size, step: int) -> Size:
-    """A slice's bound, counted from the front and kept within the axis as Python does."""
+    """A slice's bound, counted from the front and clipped to the axis as Python does."""
     negative = _is_negative(bound)
     if negative is None:
         below = scalar.less(size_node(bound), 0)
@@ -220,7 +220,7 @@ class Taken:
         return _lies(layout, self.items)
 
     def of(self, array: Layout, number: Callable[[Size], int]) -> Layout:
-        """The part of an array; ``number`` says what sizes are."""
+        """The part of an array; ``number`` gives the number of a size."""
 
         def known(item: Any) -> Any:
             return None if item is None else number(item)
@@ -232,7 +232,7 @@ class Taken:
 
 
 def in_sizes(items: list[Any], as_size: Callable[[Any], Size]) -> list[Any]:
-    """An index whose integers are sizes: it holds no lazy value, which would be known to somebody after the call."""
+    """An index with its integers as sizes, so that it holds no lazy values beyond the call."""
 
     def sized(item: Any) -> Any:
         if isinstance(item, slice):
@@ -243,14 +243,14 @@ def in_sizes(items: list[Any], as_size: Callable[[Any], Size]) -> list[Any]:
 
 
 def _lies(layout: Layout, items: list[Any]) -> Layout:
-    """The part of a layout that a basic index takes, with the numbers that its sizes were.
+    """The layout of the part that a basic index takes, with sizes as numbers.
 
-    A slice whose bounds depend on data keeps the layout of what lies in one piece, where it cuts the first axis that is left.
+    A slice with data-dependent bounds along the first remaining axis keeps a contiguous layout.
 
     Raises
     ------
     ValueError
-        Where else bounds depend on data: then the layout is not known.
+        For other data-dependent bounds: the layout is not known then.
     """
 
     def number(item: Any) -> Any:

@@ -25,14 +25,14 @@ COPY_LIMIT = 64 * 2**20  # bytes that are copied at once; larger arrays are fing
 
 @dataclass(eq=False)
 class Snapshot(Source):
-    """An input's source: the value that was read, and how it is known to be unchanged."""
+    """The source of an input: the value that was read, and how to detect changes."""
 
     original: Any = None  # a weak reference to the array of the notebook
     fingerprint: int | None = None
     history: Any = None  # what is known of where its numbers come from, which have no history in the graph
 
     def read(self) -> Any:
-        """The value as it was; raises where that is lost."""
+        """The original value; raises if it was lost."""
         if self.fingerprint is not None and fingerprint(self.value) != self.fingerprint:
             raise GuardError(
                 f"{self.name} has changed since the cell that captured it, and was too large to be copied",
@@ -49,7 +49,7 @@ class Snapshot(Source):
         )
 
     def secure(self) -> None:
-        """Copy what is only referred to, before other code can change it."""
+        """Copy a value that is only referenced, before other code can change it."""
         if self.fingerprint is not None and self.value.flags.writeable:
             self.read()
             self.value = _frozen(self.value)
@@ -63,7 +63,7 @@ _histories: list[Callable[[np.ndarray[Any, Any]], Any]] = []
 
 
 def histories_by(found: Callable[[np.ndarray[Any, Any]], Any]) -> None:
-    """Have what is known of where the numbers of an array come from kept with it, from when it is read."""
+    """Set the function that gives the history of an array's numbers, which is kept from when it is read."""
     _histories[:] = [found]
 
 
@@ -109,7 +109,7 @@ def of_array(array: np.ndarray[Any, Any], name: str) -> Node:
 
 
 def unread(array: np.ndarray[Any, Any]) -> Node:
-    """An input node of an array that nothing has read: other readings of the array do not give it."""
+    """A fresh input node of an array; other readings of the array give other nodes."""
     check_dtype(array.dtype, "the array")
     source = Snapshot("the array", _frozen(array), original=weakref.ref(array))
     return input_node(source, open_type(source, array.dtype, array.shape))
@@ -126,9 +126,10 @@ def same_bits(kept: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> bool:
 
 
 def own(value: Any, name: str = "") -> Node | None:
-    """A node of its own for a value that the user makes lazy: no other value is it, whatever it holds. None for what is no input.
+    """A node of its own for a value that the user makes lazy, unequal to any other; None if it is no input.
 
-    An integer or a truth value is a constant, as in :func:`lift`: sizes are made of them, and nothing is differentiated by them.
+    An integer or boolean is a constant, as in :func:`lift`: sizes are made of them, and nothing is differentiated by
+    them.
     """
     if isinstance(value, np.generic):
         check_dtype(value.dtype, name or "the data")
@@ -163,7 +164,7 @@ def _input(source: Source, number: Any) -> Node:
 
 
 def of_content(array: np.ndarray[Any, Any], name: str) -> Node:
-    """The input node of an array that is made anew at every reading: one for each name and content."""
+    """The input node of an array that is created anew at every reading: one for each name and content."""
     check_dtype(array.dtype, name)
     data = np.ascontiguousarray(array)
     key = (
@@ -185,7 +186,7 @@ def name_of_list(values: Any) -> str:
 
 
 def of_list(values: Any, array: np.ndarray[Any, Any]) -> Node:
-    """The node of a list of numbers, which NumPy reads as ``array``: an input, where it is the notebook's."""
+    """The node of a list of numbers, which NumPy reads as ``array``; an input if it is the notebook's."""
     name = name_of_list(values)
     return of_content(array, name) if name and array.dtype.kind in "fc" else constant(array)
 
@@ -207,7 +208,7 @@ def lift(value: Any, name: str = "") -> Node | None:
 
 
 def of_object(value: Any, name: str) -> Node | None:
-    """The node of a table, or of another object that NumPy reads as an array; None for what it reads as none."""
+    """The node of a table or another object that NumPy reads as an array; None for other objects."""
     array = operand(value, name)
     return of_content(array, name) if isinstance(array, np.ndarray) else None
 

@@ -36,7 +36,7 @@ _CHANGING = set(  # methods that change containers and arrays in place
 
 
 def root_of(node: ast.AST) -> str:
-    """The name that a chain of attributes and items begins with; empty where it begins with none."""
+    """The name at the start of a chain of attributes and items; empty if there is none."""
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
@@ -69,7 +69,7 @@ def _changed(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def given_to_storing(tree: ast.AST, notebook: Mapping[str, Any]) -> set[str]:
-    """The names that code gives to functions, of its own or of the notebook, which store into something by items or attributes."""
+    """The names that code passes to functions that store into items or attributes."""
     nodes = list(walk(tree))
     own = {n.name for n in nodes if isinstance(n, ast.FunctionDef) and _changed(ast.walk(n))}
     found: set[str] = set()
@@ -89,7 +89,7 @@ def _changes(code: CodeType) -> bool:
 def with_items(tree: ast.Module, free: Iterable[str]) -> ast.Module:
     """A cell whose reads of attributes and items of the names ``free`` go through the capture.
 
-    In functions they stay: these are handed back to the notebook. So do those of objects that the cell stores into.
+    Not in functions, which are returned to the notebook, and not for objects that the cell stores into.
     """
     nodes = list(walk(tree))
     wanted = set(free) - _changed(nodes)
@@ -125,9 +125,9 @@ class _Items(ast.NodeTransformer):
 
 
 def input_of(value: Any, name: str) -> Tensor | None:
-    """The lazy array of an array, a number, a Series or a DataFrame of the notebook; None for what is no input.
+    """The lazy array of an array, number, Series or DataFrame of the notebook; None if it is no input.
 
-    Arrays that no graph holds are none: NumPy computes with them, as in any cell.
+    Arrays that graphs cannot hold are none: NumPy computes with them, as in any cell.
     """
     if door.stays(value):
         return None
@@ -136,7 +136,7 @@ def input_of(value: Any, name: str) -> Tensor | None:
 
 
 def read_item(value: Any, text: str, root: Any) -> Any:
-    """What captured code sees for ``text``, an attribute or an item of the notebook's object ``root``."""
+    """The value that captured code sees for ``text``, an attribute or item of the notebook's object ``root``."""
     capture = context.current()
     if isinstance(root, tables.Labelled) and text.count(".") == 1 and (column := root.column_at(text)) is not None:
         return column
@@ -171,7 +171,7 @@ def _is_ours(root: Any) -> bool:
 
 
 def _array(value: np.ndarray[Any, Any], text: str, capture: Capture) -> Any:
-    """The lazy array of one that an object holds: read-only, since what else leads to it would not see a store."""
+    """The lazy array of an array held by an object: read-only, since other references would not see a store."""
     held = capture.names.lifted.get(("array", id(value)))
     if held is not None and (held.place.buffer.version or held.node is inputs.of_array(value, text)):
         return held
@@ -184,7 +184,7 @@ def _array(value: np.ndarray[Any, Any], text: str, capture: Capture) -> Any:
 
 
 def note(capture: Capture, found: Mapping[str, Tensor], notebook: Mapping[str, Any], names: Iterable[str]) -> None:
-    """Note what a cell reads by name: arrays, so that another way to one leads to the same lazy array, and lists."""
+    """Record what a cell reads by name: arrays, so that other references give the same lazy array, and lists."""
     for name, tensor in found.items():
         if isinstance(notebook[name], np.ndarray):
             capture.names.lifted["array", id(notebook[name])] = tensor
@@ -232,7 +232,7 @@ def lifted(value: Any, name: str, parts: dict[str, Tensor]) -> Any:
 
 
 def is_numbers(value: Any) -> bool:
-    """Whether a value is a list or a tuple, of lists perhaps, of floats and other numbers: what NumPy reads as an array."""
+    """Whether a value is a (nested) list or tuple of floats and other numbers, which NumPy reads as an array."""
     if not isinstance(value, list | tuple) or hasattr(value, "_fields") or not value:
         return False
     return any(isinstance(v, float | complex) or is_numbers(v) for v in value) and all(
@@ -241,7 +241,7 @@ def is_numbers(value: Any) -> bool:
 
 
 class Lifting:
-    """Numbers in a list or a tuple, whose elements are parts of one lazy array."""
+    """A list or tuple of numbers whose elements are parts of one lazy array."""
 
     tensor: Tensor
 

@@ -90,7 +90,7 @@ _LIMIT = 64
 
 
 def _of_sizes(node: Node) -> list[Node] | None:
-    """What a node depends on, operands first; None where that is more than sizes and constants, or much."""
+    """The nodes that ``node`` depends on, operands first; None if there are many, or others than sizes and constants."""
     found: set[Node] = set()
     pending = [node]
     while pending:

@@ -39,7 +39,7 @@ def is_array(value: Any) -> bool:
 
 
 def is_place(value: Any) -> bool:
-    """Whether a part of a slice says where a row is."""
+    """Whether the bound of a slice is a row position."""
     whole = isinstance(value, int | np.integer) or (isinstance(value, Tensor) and value.dtype.kind in "iu")
     return value is None or (whole and not isinstance(value, bool))
 
@@ -64,7 +64,7 @@ def counts(labels: Any) -> bool:
 
 
 def check_length(mask: Any, rows: Size, *, table: bool) -> None:
-    """Raise what pandas raises for a mask of another length than the rows of a Series, or of a ``table``."""
+    """Raise pandas' error for a mask whose length differs from the rows of a Series, or of a ``table``."""
     own, given = hint(rows), mask.shape[0] if isinstance(mask, np.ndarray) else hint(mask.type.shape[0])
     if own is not None and given is not None and own != given:
         if table:

@@ -43,7 +43,7 @@ SEE_LAZY = (
 
 
 class Lazy:
-    """What is not yet computed: its type is there, its value is computed when Python needs it, and kept."""
+    """A value not yet computed: its type is known, and it is computed when Python needs it, and kept."""
 
     __slots__ = ("__weakref__", "_cached", "place")
     _held_unread = True  # whether it is known to be there before anybody has read it
@@ -67,7 +67,7 @@ class Lazy:
 
     @property
     def array_class(self) -> type[Any]:
-        """The class of the array that it stands for."""
+        """The class of the array it stands for."""
         return np.ndarray
 
     @property
@@ -101,12 +101,12 @@ class Lazy:
 
     @property
     def level(self) -> str:
-        """The level of rewriting that its value is computed at; empty for the one in force when it is asked for."""
+        """The level of rewriting for its value; empty for the one in force when it is computed."""
         return self.place.buffer.level
 
     @property
     def placed(self) -> tuple[str, str]:
-        """The device that its value is computed on, and what is said of copies; empty for those in force when it is asked for."""
+        """The device for its value and how copies are reported; empty for the settings in force when it is computed."""
         return self.place.buffer.placed
 
     def leveled(self) -> AbstractContextManager[None]:
@@ -117,7 +117,7 @@ class Lazy:
         return config.using(math=self.level, device=device, transfers=policy)
 
     def become_own(self) -> None:
-        """Be a value of its own, which is told from others that hold the same."""
+        """Become distinct from other values with the same content."""
         self.place.buffer.hold(named(self.node))
         self._cached = None
 
@@ -275,12 +275,12 @@ class Lazy:
 
     @property
     def _class(self) -> str:
-        """The class of what this stands for, as errors name it."""
+        """The class it stands for, as errors name it."""
         return {"array": "numpy.ndarray", "scalar": f"numpy.{self.dtype}", "python": str(self.type)}[self.type.form]
 
     @property
     def _number(self) -> type:
-        """The class of the number that this stands for."""
+        """The class of the number it stands for."""
         return python_kind(self.type) if self.type.form == "python" else self.dtype.type
 
     def _method_of_number(self, name: str) -> Callable[..., Any]:

@@ -38,16 +38,16 @@ def _always(_value: Any) -> bool:
 
 
 class Loan:
-    """What one call is lent.
+    """The values lent to one call.
 
     Parameters
     ----------
     what
-        Who wants values, for the refusal where there are none.
+        Who needs values, for the refusal if there are none.
     parts
-        Whether a part of an array's memory that a function gives is that in NumPy for sure.
+        Whether a part of an array's memory that a function returns is surely that in NumPy, too.
     memory
-        What gives the arrays themselves, where these are lent, for a function that gives their memory as something else.
+        Gives the arrays themselves, for a function that gives their memory another form.
     """
 
     def __init__(self, what: str, *, parts: bool = True, memory: Callable[[Tensor], Any] | None = None) -> None:
@@ -69,7 +69,7 @@ class Loan:
         return [lazy for lazy, _, _ in self._values.values()]
 
     def is_in(self, table: Any) -> bool:
-        """Whether a Series or a DataFrame lies in the memory of what is lent."""
+        """Whether a Series or DataFrame shares memory with lent values."""
         arrays = [array for _, array, _ in self._values.values() if isinstance(array, np.ndarray)]
         return bool(arrays) and any(np.may_share_memory(table.to_numpy(), array) for array in arrays)
 
@@ -99,7 +99,7 @@ class Loan:
         return self._lent_container(value, deque(items, value.maxlen) if kind is deque else kind(items))
 
     def _iterated(self, value: Any) -> Any:
-        """An iterator of Python's, each of whose values is lent."""
+        """An iterator whose values are lent one by one."""
         if type(value) is GeneratorType:
             return (self.lent(v) for v in value)
         if type(value) is filter:
@@ -125,7 +125,7 @@ class Loan:
         return given
 
     def returned(self, found: Any) -> Any:
-        """What a call has given; what it did to what it was lent is done to what that stands for."""
+        """The result of a call; changes it made to lent values are applied to the originals."""
         for lazy, array, before in self._values.values():
             if isinstance(array, np.ndarray) and array.tobytes() != before.tobytes():
                 if lazy.place.writeable is False:  # some of NumPy's functions do not ask
@@ -147,7 +147,7 @@ class Loan:
         return own if all(a is b for a, b in zip(parts, found, strict=False)) else type(found)(parts)
 
     def _taken_back(self, value: Any) -> Any:
-        """The lazy array, or the user's container, for what was lent for it, or for a part of that; any other value as it is."""
+        """The original lazy array or container for a lent value, or for a part of one; any other value unchanged."""
         for own, given, _ in self._containers:
             if given is value:
                 return own
@@ -176,7 +176,7 @@ class Loan:
 
 
 def as_numpy_lies(found: np.ndarray[Any, Any], lazy: Tensor) -> np.ndarray[Any, Any]:
-    """An array of the same values, which lies in memory as NumPy's own would: with gaps, and backwards, where that does."""
+    """An array of the same values with the memory layout of NumPy's own, including gaps and reversed axes."""
     known = lazy.place.layout() if all(hint(s) is not None for s in lazy.type.shape) else None
     steps = [s // found.itemsize for s in found.strides] if known is None else known.strides
     ends = [(n - 1) * s for n, s in zip(found.shape, steps, strict=True)]
@@ -203,5 +203,5 @@ def _parts(container: Any) -> Iterator[Any]:
 
 
 def _put(own: Any, given: Any, parts: list[Any]) -> None:
-    """Have a container hold ``parts``, of which a dictionary's keys are every other one."""
+    """Fill a container with ``parts``; for a dictionary, keys and values alternate."""
     remade.refill(own, dict(zip(parts[::2], parts[1::2], strict=True)) if isinstance(given, dict) else parts)

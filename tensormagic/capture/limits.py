@@ -53,18 +53,18 @@ def built(capture: Capture) -> None:
 
 
 class Ahead:
-    """How large the graph of iterations that Python runs will be, and how long they will take: foreseen by the first ones.
+    """Predicts, from the first iterations, how large the graph of a loop run by Python becomes, and how long it takes.
 
     Parameters
     ----------
     count
-        How many there are, where that is known.
+        The number of iterations, if known.
     listed
-        Whether they make a list: Python decides nothing in them, and a graph of them is given up where it would take long.
+        Whether the loop makes a list: Python decides nothing in it, and the graph is abandoned if it would take long.
     early
-        Whether the loop may be left early: then there may be fewer, and as many as have run are taken to be left.
+        Whether the loop may be left early: as many iterations as have run are then assumed to remain.
     around
-        The loop that it runs in, where Python runs that one, too.
+        The enclosing loop, if Python runs that, too.
     """
 
     __slots__ = ("_asked", "_before", "_listed", "_nodes", "_since", "around", "begun", "count", "early")
@@ -101,7 +101,7 @@ class Ahead:
             self._wait(capture)
 
     def _left(self) -> int:
-        """How many iterations are left: as many again in each iteration of the loops around it."""
+        """The number of remaining iterations, multiplied by those of enclosing loops."""
         if self.count is None or self.early:
             return self.begun
         left, each, around = self.count - self.begun, self.count, self.around
@@ -111,12 +111,12 @@ class Ahead:
         return left
 
     def _asks(self, capture: Capture, each: float) -> bool:
-        """Whether each iteration asks for a value, so that the graph is in pieces; not where what takes the time is work."""
+        """Whether each iteration asks for a value, so that the graph is in pieces, and this is what takes the time."""
         asked = (capture.effort.asked - self._asked) / (self.begun - 2)
         return asked >= 1 and each < asked * EACH
 
     def _foresee(self, capture: Capture, count: int) -> None:
-        """Foresee those that are left by the second one."""
+        """Predict the remaining cost from the second iteration."""
         if capture.heap.trials or not (self._listed or capture.effort.driven):
             return
         more = (capture.effort.nodes - self._nodes) * count
@@ -130,7 +130,7 @@ class Ahead:
             refuse(capture, nodes)
 
     def _wait(self, capture: Capture) -> None:
-        """Foresee how long those that are left take by the latter half of those that have run: the first ones take longer."""
+        """Predict the remaining time from the latter half of the iterations so far: the first ones take longer."""
         now, before, nodes = _spent(capture), self._before, capture.effort.nodes
         took, self._since, self._before = now - self._since, now, nodes
         if capture.abstract or capture.heap.trials:
@@ -157,7 +157,7 @@ def called(capture: Capture) -> None:
 
 
 def _idles(capture: Capture, count: int) -> None:
-    """Give up where so many calls, or iterations, have taken long, have put nothing into the graph, and the code can be run without one."""
+    """Give up if calls or iterations have taken long without adding to the graph, and the code can run without one."""
     if capture.effort.nodes * FEW > count or capture.abstract or capture.heap.trials:
         return
     if _has_taken(capture, _patience(capture, soon=True)) and _can_do_without(capture):
@@ -165,7 +165,7 @@ def _idles(capture: Capture, count: int) -> None:
 
 
 def _is_endless(capture: Capture) -> bool:
-    """Whether data-dependent recursion is to be given up: each call is tried for each outcome of the branches before it."""
+    """Whether to give up data-dependent recursion: each call is tried for each outcome of the branches before it."""
     if capture.abstract:
         return False
     return _has_taken(capture, ENOUGH * PATIENCE) or (
@@ -204,7 +204,7 @@ def ran(capture: Capture | None, seconds: float) -> None:
 
 
 class Pace:
-    """What it takes to go over an array in Python, with what is done with each element: foreseen by the first ones."""
+    """Predicts, from the first elements, how long iterating over an array in Python takes."""
 
     __slots__ = ("_begun", "_nodes", "_own")
 
@@ -213,12 +213,12 @@ class Pace:
         self._own = 0  # nodes that are the elements themselves
 
     def element(self, capture: Capture | None, number: int, count: int, take: Callable[[], Any]) -> Any:
-        """Element ``number`` of ``count``, which ``take`` gives.
+        """Element ``number`` of ``count``, given by ``take``.
 
         Raises
         ------
         LimitError
-            Where the others will take long, and the code can be run without a graph.
+            If the others will take long, and the code can run without a graph.
         """
         if capture is None:
             return take()
@@ -240,7 +240,7 @@ class Pace:
 
 
 def _has_taken(capture: Capture, seconds: float, most: float = math.inf) -> bool:
-    """Whether a capture has taken so long, beside runs: the clock on the wall, which costs little, is never behind that of the thread."""
+    """Whether a capture has taken this long, without runs; the cheap wall clock is tested first, as it is never behind the thread's."""
     effort = capture.effort
     if time.perf_counter() - effort.wall <= seconds:
         return False
@@ -249,7 +249,7 @@ def _has_taken(capture: Capture, seconds: float, most: float = math.inf) -> bool
 
 
 def _spent(capture: Capture) -> float:
-    """Seconds of the thread, less those in which values were computed."""
+    """Seconds of the thread, without those in which values were computed."""
     return time.thread_time() - capture.effort.ran
 
 
@@ -265,12 +265,12 @@ def _can_do_without(capture: Capture) -> bool:
 
 
 def _yes() -> bool:
-    """In place of what is asked, where the answer was yes: code on the way out may catch the error, and goes on."""
+    """Replaces a question that was answered with yes: code that catches the error may go on."""
     return True
 
 
 def refuse(capture: Capture, nodes: int = 0, *, empty: bool = False) -> None:
-    """Give up, whatever the code does with the error: there are so many ``nodes``, or will be; or none that take the time."""
+    """Give up, whatever the code does with the error: too many ``nodes``, or (``empty``) time without nodes."""
     places = list(capture.effort.unstaged.items())[:3]
     why = "; ".join(f"{place}: {reason}" for place, reason in places)
     count = min(LIMIT, nodes or capture.effort.nodes)

@@ -40,24 +40,24 @@ _run_before = WeakSet[Node]()
 
 
 def hold(one: Holder) -> None:
-    """Have it known that ``one`` is there, and which thread has made it."""
+    """Register ``one``, with the thread that made it."""
     _holders[get_ident(), id(one)] = one
 
 
 def held() -> list[Holder]:
-    """Those that are still there and can be read; other threads may make more meanwhile."""
+    """Live objects that can be read; other threads may make more meanwhile."""
     return [one for one, _ in _with_nodes()]
 
 
 def here() -> list[Holder]:
-    """Those that this thread has made, that are still there and can be read."""
+    """Live, readable objects made by this thread."""
     own = get_ident()
     found = [one for reference in _holders.valuerefs() if reference.key[0] == own and (one := reference()) is not None]
     return [one for one in found if _node(one) is not None]
 
 
 def since(mark: Holder) -> list[Holder]:
-    """Those that this thread has made after ``mark``, that are still there and can be read, the last one first."""
+    """Live, readable objects made by this thread after ``mark``, the latest first."""
     own, found = get_ident(), list[Holder]()
     for reference in reversed(_holders.valuerefs()):
         if reference.key[0] == own and (one := reference()) is not None:
@@ -69,9 +69,9 @@ def since(mark: Holder) -> list[Holder]:
 
 
 def _node(one: Holder) -> Node | None:
-    """What ``one`` is now; none for a view of what has another shape since, or whose shape was refused when it was made.
+    """The node of ``one``; None for a view whose base has another shape now, or whose shape was refused.
 
-    The traceback of an error holds the latter, and a notebook holds the last traceback.
+    The latter live on in tracebacks, and a notebook holds the last traceback.
     """
     try:
         return one.node
@@ -91,11 +91,11 @@ def _with_nodes() -> Iterator[tuple[Holder, Node]]:
 
 
 def on_the_way(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list[Node]:
-    """The nodes of lazy arrays that ``wanted`` are computed from, and that are worth a value.
+    """The nodes of lazy arrays on which ``wanted`` depend and that are worth keeping.
 
-    Between cells, what was bound before the cell that ran last, and of that the last ones on each way. Where a cell asks for a number on
-    its way, all of them, and what others that are not on it start from: it goes on from some of them, and may ask again at each
-    iteration of a loop.
+    Between cells these are values bound before the last cell, the last ones on each path. If a cell asks for a number
+    while it runs, all of them, and what other lazy values start from: the cell goes on from some of them, and may ask
+    again in each iteration of a loop.
 
     Parameters
     ----------
@@ -116,10 +116,10 @@ def on_the_way(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list
 
 
 def beside(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list[Node]:
-    """What is worth a value beside ``wanted``, of what lazy arrays have.
+    """Values of lazy arrays worth computing together with ``wanted``.
 
-    Such are the other results of an operation of which one is wanted. And where a loop, a product, a factorisation or a sum is run for
-    the second time on the way to something else, what it gives: the first time, a rule may yet do without it.
+    These are the other results of an operation of which one is wanted, and the result of a loop, product, factorisation
+    or sum that is run for the second time for something else: the first time, a rule may still avoid it.
     """
     costly = [n for n in topological(wanted, stop=is_known) if n.op.kind in _COSTLY and not is_known(n)]
     again = {n for n in costly if n in _run_before} | {n.args[0] for n in wanted if n.op is ITEM}
@@ -131,9 +131,9 @@ def beside(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list[Nod
 
 
 def _shared(held: Node, below: set[Node], is_known: Callable[[Node], bool]) -> list[Node]:
-    """What is worth a value of a lazy array that is still there: itself, or the nearest that it has in common with what is wanted.
+    """What is worth keeping of a live lazy array: itself, or the nearest nodes that it shares with what is wanted.
 
-    A part that is read of an array into which was stored goes by what was stored, and not through the array.
+    A slice of an array that was stored into is followed through the stored value, not through the array.
     """
     if held in below or (held.op is ITEM and held.args[0] in below):  # a draw gives the next state, too
         return [held]
@@ -157,12 +157,12 @@ def _is_small(node: Node) -> bool:
 
 
 def _is_older(node: Node, newest: int) -> bool:
-    """Whether something else than the newest run of a cell has built it: within a cell, what is computed on the way stays fused."""
+    """Whether a node was built outside the newest run of a cell; within a cell, intermediate values stay fused."""
     return not newest or any(s.run != newest for s in site.of(node))
 
 
 def let_go(values: Mapping[Node, Any], wanted: Iterable[Node]) -> list[Node]:
-    """The nodes whose values are large, and that no lazy array needs: one that has no value yet needs those that it is computed from.
+    """The nodes with large values that no lazy array needs, counting those from which uncomputed ones are computed.
 
     A gradient that goes back through them computes them again.
 

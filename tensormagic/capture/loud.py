@@ -45,23 +45,23 @@ _count = _Count()
 
 
 def made() -> int:
-    """How many such calls captured code has made."""
+    """The number of such calls that captured code has made."""
     return _count.made
 
 
 def elsewhere() -> int:
-    """How many of these were no calls of classes: what makes an object has rarely another effect."""
+    """The number of these that were not calls of classes: creating an object rarely has side effects."""
     return _count.elsewhere
 
 
 def heard(function: Any = None) -> None:
-    """Note that there is one, of a ``function``."""
+    """Count a call of ``function``."""
     _count.made += 1
     _count.elsewhere += not isinstance(function, type)
 
 
 def noted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function``, each of whose calls is noted; a class whose call is refused has made nothing."""
+    """``function`` with its calls counted; a refused call of a class has made nothing."""
 
     def call(*args: Any, **options: Any) -> Any:
         try:
@@ -108,7 +108,7 @@ def makes(function: Any) -> bool:
 
 
 def making(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function``, whose objects are known to be those of the code that is captured."""
+    """``function`` with its results registered as objects made by the captured code."""
 
     def call(*args: Any, **options: Any) -> Any:
         found = function(*args, **options)
@@ -126,7 +126,7 @@ def _is_made(value: Any) -> bool:
 
 
 def can_be_taken_back(function: Any) -> bool:
-    """Whether a call changes nothing but what is put back where a capture is refused: the state of generators is, too."""
+    """Whether a call changes only what is restored when a capture is refused, such as the state of generators."""
     owner = getattr(function, "__self__", None)
     if isinstance(owner, random.Random | io.StringIO | io.BytesIO | DATES) or _is_made(owner):
         return True
@@ -136,13 +136,13 @@ def can_be_taken_back(function: Any) -> bool:
 
 
 def is_users_class(kind: type) -> bool:
-    """Whether a class has methods that the user wrote, and none of others that make its objects."""
+    """Whether the constructor of a class is the user's, or the default."""
     made = kind.__init__ if kind.__init__ is not object.__init__ else kind.__new__
     return made is object.__new__ or (isinstance(made, FunctionType) and is_users(made.__code__.co_filename))
 
 
 def is_quiet_class(kind: type) -> bool:
-    """Whether objects of a class are called without effects: the user's own, and those of numerical libraries."""
+    """Whether methods of a class have no side effects: the user's own classes, and those of numerical libraries."""
     return module_of(kind) == "__main__" or is_quiet_module(module_of(kind))
 
 

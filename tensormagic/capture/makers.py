@@ -37,13 +37,13 @@ def is_function(value: Any) -> bool:
 
 
 def is_library(value: Any) -> bool:
-    """Whether this is what functions of C are attributes of."""
+    """Whether an object is a loaded C library."""
     return type(value).__name__ in _LIBRARIES and bool(_maker(type(value)))
 
 
 @lru_cache(maxsize=1024)
 def is_numpys(ufunc: np.ufunc) -> bool:
-    """Whether a ufunc is NumPy's or SciPy's, and not one that was made of a function."""
+    """Whether a ufunc is NumPy's or SciPy's, rather than made of a function."""
     homes = ("numpy", "numpy._core.umath", "numpy.strings", "scipy.special", "scipy.special._ufuncs")
     return any(ufunc in _ufuncs(home) for home in homes if home in sys.modules)
 

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 def needs_memory(name: str) -> None:
-    """Refuse what arrays of the same type and shape differ in, where code is captured for all of them."""
+    """Refuse a property in which arrays of the same type and shape differ, if code is captured for all of them."""
     capture = context.current()
     if capture is not None and (capture.abstract or capture.heap.trials):
         refuse_layout(name)
 
 
 def refuse_layout(name: str) -> NoReturn:
-    """Refuse what depends on where the elements of a computed array lie: machine code lays it out otherwise than NumPy."""
+    """Refuse what depends on the memory layout of a computed array, which differs from NumPy's in machine code."""
     raise NeedsPython(
         f".{name} depends on the memory layout of an array, which captured code does not know before it runs",
         "Read it outside the function or the loop; or run the cell with --plain.",
@@ -65,7 +65,7 @@ def strides(value: Tensor) -> tuple[int, ...]:
 
 
 def data(value: Tensor) -> memoryview[Any]:
-    """``ndarray.data``: of what it is now, for reading; in plain code the memory itself."""
+    """``ndarray.data``: a read-only copy of the present value; in plain code the memory itself."""
     needs_value(".data", node=value.node)
     found = np.asarray(value.numpy())
     return (lent(value.place, found) if context.current() is None else found).data

@@ -16,7 +16,7 @@ NAMED = "__tensor_number__"
 
 
 def with_numbers(tree: ast.Module) -> ast.Module:
-    """A cell whose numbers go through the capture where a statement of its own names them, and nothing else binds that name."""
+    """A cell in which a number assigned to a name, by its only binding, goes through the capture."""
     bound = Counter(_bound(tree))
     for statement in tree.body:
         if isinstance(statement, ast.Assign) and len(statement.targets) > 1:
@@ -62,7 +62,7 @@ def _call(value: ast.expr, *names: str) -> ast.expr:
 
 
 def _may_be_a_number(value: ast.expr) -> bool:
-    """Whether an expression is made of numbers, names and attributes."""
+    """Whether an expression consists of numbers, names and attributes."""
     match value:
         case ast.Constant():
             return isinstance(value.value, int | float | complex)
@@ -80,7 +80,7 @@ def _may_be_a_number(value: ast.expr) -> bool:
 
 
 def named(value: Any, *names: str) -> Any:
-    """What captured code has for a number that a cell names: an input; anything else as it is. Of several names, one for each."""
+    """A number that a cell names, as an input; anything else unchanged. For several names, one value each."""
     return _input(value, names[0]) if len(names) == 1 else tuple(_input(value, name) for name in names)
 
 

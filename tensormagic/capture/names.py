@@ -22,9 +22,9 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 
 
 def implements(*functions: Any, method: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Say that a function of ours stands for ``functions``: objects, or names in SciPy, which is not imported.
+    """Register our function for ``functions``: objects, or names in SciPy, which is not imported.
 
-    It may give nodes, one or a tuple: who calls it by NumPy's name gets lazy arrays.
+    It may return nodes, one or a tuple: callers by NumPy's name get lazy arrays.
     """
 
     def decorate(own: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,7 +38,7 @@ def implements(*functions: Any, method: str = "") -> Callable[[Callable[..., Any
 
 
 def _lazily(own: Callable[..., Any]) -> Callable[..., Any]:
-    """``own``, with lazy arrays for the nodes that it gives; itself where it says that it gives none."""
+    """``own`` with its nodes wrapped as lazy arrays; itself if it declares that it returns none."""
     if not isinstance(own, FunctionType) or own.__annotations__.get("return") == "Tensor":
         return own
 
@@ -55,7 +55,7 @@ def _lazily(own: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def find(function: Any) -> Callable[..., Any] | None:
-    """Our function for one of NumPy or SciPy; None where there is none."""
+    """Our function for one of NumPy or SciPy, or None."""
     if isinstance(function, Tensor):  # whose hash would ask for its value
         return None
     try:
@@ -94,7 +94,7 @@ def _pointwise() -> set[str]:
 
 
 def call_numpy(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """What a NumPy function gives for lazy arguments."""
+    """The result of a NumPy function for lazy arguments."""
     own = find(function)
     try:
         if own is None:
@@ -109,7 +109,7 @@ def call_numpy(function: Any, args: tuple[Any, ...], options: dict[str, Any]) ->
 
 
 def computed(value: Any) -> Any:
-    """``value`` with arrays for the lazy values in it: outside captured code NumPy itself does what is not captured."""
+    """``value`` with lazy values computed: outside captured code NumPy runs what is not captured."""
     if isinstance(value, Tensor):
         return value.numpy()
     return type(value)(map(computed, value)) if type(value) in {list, tuple} else value

@@ -59,16 +59,17 @@ _MODULES = {"numpy", "numpy.linalg", "numpy.fft", "scipy", "scipy.special", "sci
 
 
 class _Own:
-    """What has attributes of its own, whatever ``__dict__`` says of it."""
+    """An object whose own attributes win, whatever ``__dict__`` contains."""
 
 
 _own: Callable[[Any], dict[str, Any]] = _Own.__dict__["__dict__"].__get__
 
 
 class Module(_Own):
-    """A module as captured code sees it: what stands for functions is found when they are called, where calls are staged.
+    """A module as captured code sees it; replacements are looked up when functions are called, where calls are staged.
 
-    Code without a source, whose calls cannot be staged, gets functions of ours for those that make arrays. To who asks, it is the module.
+    Code without source, whose calls cannot be staged, gets our functions for those that make arrays. It poses as the
+    module.
     """
 
     def __init__(self, module: ModuleType, *, staged: bool) -> None:
@@ -107,7 +108,7 @@ class Module(_Own):
 
 @contextmanager
 def lending(module: Module, functions: Mapping[str, Any]) -> Generator[None]:
-    """Have a module as captured code sees it give these functions while something runs; the module itself stays as it is."""
+    """Let a module as captured code sees it provide other functions during the block; the module itself stays unchanged."""
     _own(module).update(functions)
     try:
         yield
@@ -138,7 +139,7 @@ _RANDOM = random_module.Random()
 
 
 def captured(value: Any) -> Any:
-    """A function as captured code sees it: ours, where NumPy's own protocol would not reach it."""
+    """A function as captured code sees it: ours if NumPy's protocol would not reach it."""
     if densities.is_distribution(value):
         return densities.stand_in(value)
     numpys = isinstance(value, np.ufunc) and getattr(np, value.__name__, None) is value  # it calls us, with its options
@@ -174,7 +175,7 @@ def of_library(function: Any) -> Any:
 
 @functools.cache
 def _dispatching(function: Callable[..., Any], own: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of NumPy's: ours on lazy values, also where they stand in lists, which NumPy's protocol does not look into."""
+    """A NumPy function that calls ours on lazy values, also inside lists, which NumPy's protocol does not examine."""
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
@@ -206,7 +207,7 @@ def _making(own: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.cache
 def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of NumPy or SciPy that is not captured: it runs on values, and refuses lazy ones by name where there are none."""
+    """A function of NumPy or SciPy that is not captured: it runs on values, and refuses lazy ones that have none."""
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
@@ -225,7 +226,7 @@ def _is_users(value: Any) -> bool:
 
 
 def _handed_out(value: Any) -> Any:
-    """What NumPy gets for an object of ours that holds nothing lazy, or has not asked for it."""
+    """What NumPy gets for an object of ours that holds nothing lazy, or did not ask for it."""
     known = module_of(type(value)).startswith("tensormagic.")
     return hooks.handed_out(real_of(value), _as_it_is) if known else value
 
@@ -235,7 +236,7 @@ def _as_it_is(value: Any) -> Any:
 
 
 def value_of(value: Any, *, staged: bool = True) -> Any:
-    """What captured code, whose calls are ``staged`` or not, sees for a value of the notebook that is no input."""
+    """A value of the notebook that is no input, as captured code sees it."""
     return noted(_seen(value, staged), value)
 
 

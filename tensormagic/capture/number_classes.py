@@ -37,7 +37,7 @@ COMBINATIONS = 16  # of classes that the numbers may be of which another is comp
 
 @dataclass(frozen=True)
 class Classes:
-    """The classes that a number may be of, and a number in the graph that says which: its place in ``Numbers.types``."""
+    """The possible classes of a number, and a node with the class's code, its place in ``Numbers.types``."""
 
     code: Node
     types: frozenset[Type]
@@ -49,12 +49,12 @@ def is_number(t: Type) -> bool:
 
 
 def followed() -> bool:
-    """Whether it can be asked of which class a number is."""
+    """Whether classes of numbers are tracked: whether there is a capture."""
     return context.current() is not None
 
 
 def are_needed() -> bool:
-    """Whether code goes on with the class of a number, once that is known: a function gives one type, of which its result is made."""
+    """Whether code needs the class of a number once it is known; a function has one type for its result."""
     capture = context.current()
     return capture is not None and not (capture.abstract or capture.inputs.standing)
 
@@ -67,20 +67,20 @@ def note(node: Node, classes: Classes) -> None:
 
 
 def noted(node: Node) -> Classes | None:
-    """The classes of a number, where it is data-dependent of which of them it is."""
+    """The possible classes of a number, if its class is data-dependent; else None."""
     capture = context.current()
     return None if capture is None else capture.classes.of.get(node)
 
 
 def nodes() -> set[Node]:
-    """The numbers whose class is data-dependent so far, and what says of which they are: no branch computes them again."""
+    """The numbers of data-dependent class so far, and their codes: no branch computes them again."""
     capture = context.current()
     known: Mapping[Node, Classes] = {} if capture is None else capture.classes.of
     return {*known, *(c.code for c in known.values())}
 
 
 def classes_of(node: Node) -> Classes | None:
-    """The classes that a number may be of; None where that cannot be told from those of the numbers that it is computed from."""
+    """The possible classes of a number; None if they do not follow from those of its operands."""
     capture = context.current()
     known: Mapping[Node, Classes] = {} if capture is None else capture.classes.of
     if node in known:
@@ -109,7 +109,7 @@ def classes_of(node: Node) -> Classes | None:
 
 
 def may_be_array(node: Node) -> bool:
-    """Whether a number may be an array without axes, depending on data: what is done in place changes that for all who have it."""
+    """Whether a number may be a rank-0 array for some data: in-place operations change that for all references."""
     capture = context.current()
     if capture is None or all(t.form != "array" for t in capture.classes.types) or not is_number(node.type):
         return False
@@ -129,7 +129,7 @@ def from_among(node: Node, classes: Classes | None) -> Node:
 
 
 def of_classes(node: Node, classes: Classes) -> Node:
-    """The same number, as one of these classes."""
+    """The same number, with these classes."""
     found = by_itself(node, classes)
     note(found, classes)
     return found
@@ -162,20 +162,20 @@ def types() -> list[Type]:
 
 
 def class_of(code: Node | None) -> Type | None:
-    """The class that a code stands for, where it is known."""
+    """The class for a code, if that is known; else None."""
     capture = context.current()
     value = None if code is None else constant_value(code)
     return None if capture is None or value is None else capture.classes.types[int(value)]
 
 
 def _as_written(inside: list[Node]) -> dict[Node, Node]:
-    """What the code may have in place of numbers that have become those of a wider dtype here."""
+    """The original operands of numbers that have been cast to a wider dtype here."""
     casts = {n: n.args[0] for n in inside if n.op is ASTYPE and np.can_cast(n.args[0].type.dtype, n.type.dtype)}
     return casts | {n: constant(int(n["bits"].array())) for n in inside if may_be_integer(n)}
 
 
 def _type_with(node: Node, given: Mapping[Node, Node], written: Mapping[Node, Node]) -> Type | None:
-    """The type of a node, with others in place of some below; None where that depends on what the code has written."""
+    """The type of a node with some operands replaced; None if it depends on whether the code has written casts."""
     try:
         types = {as_computed(node, {**given, **w}).type for w in ({}, written)}
     except (TensorError, TypeError, ValueError):  # an operation that has no such numbers
@@ -197,12 +197,12 @@ def settle(node: Node) -> Node:
 
 
 def of_one_class(node: Node) -> Node:
-    """The same number, of which it is known that it is of the class of its type: what a conversion to that class gives."""
+    """The same number, known to be of the class of its type, as after a conversion."""
     return settle(own_form(node) if noted(node) is not None else node)
 
 
 def as_computed(node: Node, given: Mapping[Node, Node]) -> Node:
-    """A node with others in place of some below, as the code would compute it: beside NumPy's numbers Python's promote weakly."""
+    """A node with operands replaced, recomputed as the code would: Python numbers promote weakly."""
     memo = dict(given)
     for n in topological([node], stop=memo.__contains__):
         if n not in memo:
@@ -213,13 +213,13 @@ def as_computed(node: Node, given: Mapping[Node, Node]) -> Node:
 
 
 def by_itself(node: Node, classes: Classes) -> Node:
-    """The same number, as a node that stands for these classes alone."""
+    """The same number, as a distinct node for these classes alone."""
     first = scalar.equal(classes.code, constant(number(min(classes.types, key=number))))
     return to_form(make(scalar.where, [first, *(to_form(node, "scalar"),) * 2]), node.type.form)
 
 
 def is_of(classes: Classes, types: Sequence[Type]) -> Node:
-    """Whether a number is of one of these classes."""
+    """A node for whether a number is of one of these classes."""
     conditions = [scalar.equal(classes.code, constant(number(t))) for t in types]
     return reduce(scalar.logical_or, conditions, constant(False))
 
@@ -231,7 +231,7 @@ def holds(types: tuple[Type, ...], below: Sequence[Classes]) -> Node:
 
 
 def of_array(array: Node, several: Sequence[Classes]) -> Node:
-    """An array of numbers as NumPy makes it: where it would be of another dtype, Python goes on when the graph runs.
+    """An array of numbers as NumPy makes it; if its dtype would differ, Python takes over when the graph runs.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ def of_array(array: Node, several: Sequence[Classes]) -> Node:
 
 
 def _enough(dtypes: set[np.dtype[Any]], sure: set[np.dtype[Any]], wanted: np.dtype[Any]) -> list[set[np.dtype[Any]]]:
-    """The smallest sets of dtypes that, beside those that are sure, have an array be of the one that is wanted."""
+    """The smallest sets of dtypes that, together with the sure ones, make the array have the wanted dtype."""
     enough: list[set[np.dtype[Any]]] = []
     for count in range(len(dtypes) + 1):
         for met in map(set, combinations(dtypes, count)):
@@ -270,7 +270,7 @@ def _enough(dtypes: set[np.dtype[Any]], sure: set[np.dtype[Any]], wanted: np.dty
 
 
 def of_any_dtype(array: Node) -> Node:
-    """The same, for what gives floats of integers, too: there it does not matter of which dtype it is."""
+    """The same for functions that convert integers to floats, where the exact dtype does not matter."""
     return array.args[0] if array.op is REQUIRE and array["error"] == "dtype" else array
 
 
@@ -283,7 +283,7 @@ def _met(dtype: np.dtype[Any], several: Sequence[Classes]) -> Node:
 
 
 def chosen(found: Mapping[tuple[Type, ...], Type], below: Sequence[Classes]) -> Classes:
-    """The classes of what is computed of numbers, for the class of each of these."""
+    """The classes of a result, given its class for each combination of operand classes."""
     types = frozenset(found.values())
     if len(types) == 1:
         return one_class(*types)
@@ -294,7 +294,7 @@ def chosen(found: Mapping[tuple[Type, ...], Type], below: Sequence[Classes]) -> 
 
 
 def computed(several: Sequence[Classes | None], beside: Sequence[Node] = ()) -> list[list[Type]]:
-    """The class of each of several numbers, which are computed together with ``beside``; none, where none are given."""
+    """The class of each of several numbers, computed together with ``beside``."""
     coded = [c.code for c in several if c is not None]
     values = iter(hooks.compute([*coded, *beside]) if coded or beside else ())
     known = types()
@@ -302,7 +302,7 @@ def computed(several: Sequence[Classes | None], beside: Sequence[Node] = ()) -> 
 
 
 def decide(numbers: Mapping[Node, Classes], beside: list[Node]) -> dict[Node, Node]:
-    """Numbers as numbers of the classes that they are of, which are computed together with ``beside``."""
+    """Numbers with their classes computed, together with ``beside``."""
     capture = context.current()
     types = [] if capture is None else capture.classes.types
     codes = hooks.compute([*(c.code for c in numbers.values()), *numbers, *beside])

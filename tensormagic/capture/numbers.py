@@ -45,7 +45,7 @@ def is_huge(value: Any) -> bool:
 
 
 def representable(value: int, others: Sequence[np.dtype[Any]], op: Pointwise) -> Any:
-    """A huge integer as an operand beside others, as NumPy takes it; an OverflowError where it does not."""
+    """A huge integer as an operand beside others, as NumPy takes it; raises OverflowError if it does not."""
     if any(d.kind in "fc" for d in others):
         return float(value)
     if op in _COMPARISONS:  # beyond every integer
@@ -82,7 +82,7 @@ def as_python(op: Pointwise, nodes: Sequence[Node]) -> list[Node]:
 
 
 def _base(base: Node, exponent: Node) -> Node:
-    """What Python raises to a power: errors when the graph runs where that is infinite, or complex."""
+    """The base of a Python power, with errors when the graph runs for infinite or complex results."""
     kinds = {n.type.dtype.kind for n in (base, exponent)}
     if not kinds & {"f", "c"}:
         return _whole_base(base, exponent)
@@ -105,7 +105,7 @@ def _base(base: Node, exponent: Node) -> Node:
 
 
 def _whole_base(base: Node, exponent: Node) -> Node:
-    """An integer that is raised to an integer: errors when the graph runs where that is negative, and Python has a float or an error."""
+    """An integer base with an integer exponent; a negative exponent is an error when the graph runs, where Python gives a float."""
     size = as_size(exponent)
     if constant_value(exponent) is not None or (size is not None and is_at_least(size, 0)):
         return base
@@ -117,7 +117,7 @@ def _whole_base(base: Node, exponent: Node) -> Node:
 
 
 def compared(op: Pointwise, nodes: Sequence[Node]) -> Node | None:
-    """An integer of data and a float compared as Python does, by their exact values; None where floats say the same."""
+    """A data-dependent integer and a float compared by exact values, as in Python; None if comparing floats is the same."""
     if op not in _COMPARISONS or [n.type.dtype.kind for n in nodes] not in (["i", "f"], ["f", "i"]):
         return None
     if nodes[0].type.dtype.kind == "f":
@@ -162,14 +162,14 @@ def _is_long(number: Node) -> bool:
 
 
 def _own(number: Node) -> Node:
-    """NumPy's number that one of Python's was made of."""
+    """The NumPy number from which a Python number was made."""
     while number.op is FORM:
         number = number.args[0]
     return number
 
 
 def as_float(number: Node, what: str) -> Node:
-    """An integer of Python's that becomes a float where Python keeps it: one of more digits is refused when the graph runs."""
+    """A Python integer converted to a float exactly; one with more digits is refused when the graph runs."""
     if number.type.form != "python" or number.type.dtype.kind != "i" or not _is_long(number):
         return number
     text = f"an integer of more than 53 bits {what} without rounding it to a float: write float(n)"
@@ -218,7 +218,7 @@ def _in_bits(op: Pointwise, result: Node, base: Node, exponent: Node) -> Node:
 
 
 def _divisor(node: Node, message: str) -> Node:
-    """A number that Python divides by: zero is an error when the graph runs, where it is not known to be none."""
+    """A divisor of Python's; zero is an error when the graph runs, unless it is known not to be zero."""
     size, value = as_size(node), constant_value(node)
     known = value is not None and value.all()
     return node if known or (size is not None and is_at_least(size, 1)) else not_zero(node, message)

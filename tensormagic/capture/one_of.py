@@ -36,7 +36,7 @@ _NUMBERS = {bool, int, float}
 
 
 def is_fixed(value: Any) -> bool:
-    """Whether a value is none that a graph holds, and may be one of several."""
+    """Whether a value cannot be in a graph, and may be an option."""
     return value is None or (isinstance(value, _FIXED) and not isinstance(value, int | float))
 
 
@@ -51,9 +51,9 @@ class OneOf(Opaque):
     Parameters
     ----------
     code
-        The number of the one that it is.
+        The number of the chosen one.
     options
-        The values; one that it is not may hold anything where it has numbers.
+        The values; one that is not chosen may hold any numbers.
     said
         Its name, for messages.
     """
@@ -72,7 +72,7 @@ class OneOf(Opaque):
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """The number of the one that it is, and all that it may be but for those that are fixed."""
+        """The code, and all options that are not fixed."""
         return self.code, *(v for v in self.options if not is_fixed(v))
 
     @property
@@ -93,7 +93,7 @@ class OneOf(Opaque):
         return made
 
     def mapped(self, function: Callable[[Any], Any], reached: Sequence[Any] = ()) -> Any:
-        """What a function without effects gives of the value that it is; ``reached`` is what it looks into."""
+        """A pure function applied to the value; ``reached`` is what it may look into."""
         return mapped(self, function, reached)
 
     def __getattr__(self, name: str) -> Any:
@@ -139,7 +139,7 @@ def _with(other: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def one_of(code: Any, options: Sequence[Any], said: str = "") -> Any:
-    """The value of a number among ``options``: at once where that is known, or has been computed."""
+    """The value numbered ``code`` among ``options``; immediately if the code is known or computed."""
     if not isinstance(code, Tensor):
         if np.ndim(code):
             raise CaptureError(
@@ -157,7 +157,7 @@ def one_of(code: Any, options: Sequence[Any], said: str = "") -> Any:
 
 
 def mapped(value: OneOf, function: Callable[[Any], Any], reached: Sequence[Any] = ()) -> Any:
-    """What a function without effects gives of each of several values, of data-dependent choice."""
+    """A pure function applied to each of several options, with the same data-dependent choice."""
     if all(v is None or isinstance(v, str | bytes) for v in value.options):
         try:
             found = [function(v) for v in value.options]
@@ -173,7 +173,7 @@ def mapped(value: OneOf, function: Callable[[Any], Any], reached: Sequence[Any] 
 
 
 def applied(value: OneOf, function: Callable[[Any], Any], reached: Sequence[Any] = ()) -> Any:
-    """What a function gives of the value that is chosen, with what it does to what is ``reached``, and by the value."""
+    """A function applied to the chosen value, including its effects on the value and on what is ``reached``."""
 
     def given(k: int) -> Any:
         try:
@@ -204,7 +204,7 @@ def _number(code: Node, found: Sequence[Any]) -> Node:
 
 
 class Indexed:
-    """A container whose items are read and stored into by an index that data may decide."""
+    """A container whose items are read and stored by a possibly data-dependent index."""
 
     __slots__ = ("container",)
 
@@ -228,7 +228,7 @@ class Indexed:
 
 
 def _item(container: Sequence[Any], key: Tensor) -> Any:
-    """The item of a list or a tuple; of fixed values, one of these."""
+    """The item of a list or tuple; among fixed values, a choice of these."""
     count = len(container)
     fixed = 0 < count <= MOST and all(is_fixed(v) for v in container) and not key.ndim and key.dtype.kind in "iu"
     if not fixed or static_value(key.node) is not None or _counts(key.node):
@@ -245,7 +245,7 @@ def _item(container: Sequence[Any], key: Tensor) -> Any:
 
 
 def _counts(node: Node) -> bool:
-    """Whether an index follows from those of loops alone that Python may run, which then knows the items."""
+    """Whether an index depends only on indices of loops that Python may run, which then knows the items."""
     leaves = [n for n in topological([node]) if not n.needs and n.op is not CONSTANT]
     ends = [n.params.get("within") for n in leaves]
     return bool(ends) and all(w and isinstance(w[1], int) and w[1] <= MOST for w in ends)
@@ -260,7 +260,7 @@ def texts_among(value: Any) -> int:
 
 
 class LazyText(Opaque):
-    """A text with values in it that are not known yet.
+    """A text with values that are not known yet.
 
     Parameters
     ----------
@@ -347,14 +347,14 @@ _TO_TEXTS = {  # methods of texts that give texts
 
 
 class ChangedText(LazyText):
-    """What a method of a text gives, where the text is not known yet.
+    """The result of a method of a text that is not known yet.
 
     Parameters
     ----------
     text
         The text.
     name, args
-        The method, and what it is called with.
+        The method, and its arguments.
     """
 
     __slots__ = ("args", "name", "text")
@@ -396,7 +396,7 @@ def text_of(pieces: Sequence[Any], said: str = "") -> Any:
 
 
 def at_once(told: Sequence[str]) -> str:
-    """The text of pieces that are known; one alone is what its class makes of it, which may be of a class of its own."""
+    """The text of known pieces; a single piece keeps its class."""
     told = [p for p in told if p]
     return told[0] if len(told) == 1 else "".join(told)
 

@@ -25,13 +25,13 @@ _MOST_PARTS = 100  # of a container, among which an array without a name is look
 
 
 class NoOperandError(ForeignError, told_as=DTypeError):
-    """An object in the place of an array or a number: NumPy makes of it what it can."""
+    """An object used as an array or a number; NumPy decides what to do with it."""
 
     pythons = True
 
 
 def input_tensor(value: Any, name: str) -> Tensor | None:
-    """The lazy array of a notebook's array or number; None for what is no input."""
+    """The lazy array of a notebook's array or number; None if it is no input."""
     if not isinstance(value, np.ndarray | float | complex | np.number) and not is_narrow(type(value)):
         return None
     node = inputs.lift(door.variable(value, name), name)
@@ -78,7 +78,7 @@ def is_ours(value: Any) -> bool:
 
 
 def as_converted(value: Any, dtype: Any = None) -> Any:
-    """The lazy array of an object whose numbers ``np.asarray`` takes, operators or not; any other value as it is."""
+    """The lazy array of an object that ``np.asarray`` converts, with or without operators; any other value unchanged."""
     if door.is_converted(value) and isinstance(given := door.lazily(value), Tensor):
         return given if dtype is None else given.astype(dtype)
     if isinstance(value, np.ndarray) and values_are_there():
@@ -88,15 +88,16 @@ def as_converted(value: Any, dtype: Any = None) -> Any:
 
 
 def _label_of(value: Any) -> str:
-    """The user's name of an object; else the column that it is, as a Series says, or its class."""
+    """The user's name of an object, or the column's name of a Series, or its class."""
     column = getattr(value, "name", None) if door.is_table(value) else None
     return _named(value) or (f"column {column!r}" if column is not None else type(value).__name__)
 
 
 def array_of_rows(values: Any) -> Node | None:
-    """The array that NumPy makes of a list, most of which are elements of loops; None for other lists.
+    """NumPy's array of a list that mostly holds elements appended in loops; None for other lists.
 
-    ``states = [start]``, to which a loop appends, is the start and one part of an array, however many elements it has.
+    ``states = [start]`` to which a loop appends becomes the start and one slice of an array, however many elements it
+    has.
     """
     whole, capture = elements.stacked(values), context.current()
     whole = elements.array_of_lists(values) if whole is None else whole
@@ -115,7 +116,7 @@ def array_of_rows(values: Any) -> Node | None:
 
 
 def _columns_of(values: Any) -> list[Node] | None:
-    """The columns of a list of lists of elements of loops, where these are fewer than its rows: a part of the array each; else None."""
+    """The columns of a list of lists of loop elements, if they are fewer than its rows: a slice of the array each; else None."""
     several = isinstance(values, list | tuple) and len(values) > 1 and all(isinstance(v, list | tuple) for v in values)
     last: Sequence[Any] = [*values][-1] if several else ()
     if not 0 < len(last) < len(values) or len({*map(len, values)}) > 1:

@@ -71,7 +71,7 @@ def _operand(value: Any) -> bool:
 
 
 def _is_own_sequence(value: Any) -> bool:
-    """Whether it stands for a range or a list whose length is lazy."""
+    """Whether a value stands for a range or list of lazy length."""
     return is_ours(value) and hasattr(type(value), "lazy")
 
 
@@ -102,7 +102,7 @@ def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
 
 
 def _of_object(name: str, number: Tensor, other: Any, *, reflected: bool) -> Any:
-    """What NumPy gives of a number or an array, and an object that is none; what Python gives, of a number of its own."""
+    """The result of NumPy (or of Python, for its numbers) for an operator between a number or array and another object."""
     if number.type.form == "python" and is_itself(other):  # which has no operators
         sample = zero_like(number.type)
         return _PYTHON[name](other, sample) if reflected else _PYTHON[name](sample, other)
@@ -133,7 +133,7 @@ def labelled(table: Any) -> Tensor:
 
 
 def _with_table(name: str, array: Tensor, table: Any, *, reflected: bool) -> Any:
-    """What an operator gives for a table: in a plain cell pandas computes with one that has gaps, or columns of several kinds."""
+    """The result of an operator with a table; in a plain cell pandas computes if it has gaps or mixed columns."""
     operator_of = _PYTHON[name]
     found = tables.labelled(table, _name_of_table(table)) if context.current() is None else labelled(table)
     if found is None:
@@ -146,7 +146,7 @@ def _name_of_table(table: Any) -> str:
 
 
 def _differs(name: str, array: Tensor, other: Any) -> Any:
-    """An array compared with what is no number: none of its elements equals that."""
+    """An array compared with a non-number: no element is equal."""
     if isinstance(other, numbers.Number):
         raise RefusedError(other, type(other).__name__)
     if array.type.form != "array" or name not in {"equal", "not_equal"}:
@@ -203,7 +203,7 @@ def _power(base: Tensor, exponent: Any) -> Tensor:
 
 
 def _is_fraction(base: Tensor, exponent: Any) -> bool:
-    """Whether an integer of Python's is raised to a negative one of data, in a cell, where that is known."""
+    """Whether a Python integer is raised to a data-dependent negative one, in a cell, where that is known."""
     if not isinstance(exponent, Tensor) or not values_are_there():
         return False
     whole = all(v.type.form == "python" and v.dtype.kind in "bi" for v in (base, exponent))
@@ -211,7 +211,7 @@ def _is_fraction(base: Tensor, exponent: Any) -> bool:
 
 
 def checked_power(*operands: Any) -> Tensor:
-    """A power, which in a cell raises at once what NumPy does of integers to negative ones: what comes after is not run."""
+    """A power that raises NumPy's error for negative integer exponents at once in a cell, so that nothing after it runs."""
     result = build(scalar.power, *operands)
     exponent = operands[1]
     whole = result.type.dtype.kind == "i" and result.type.form != "python" and isinstance(exponent, Tensor)
@@ -269,9 +269,9 @@ def _refuse_chosen(number: Node) -> None:
 
 
 def store_result(target: Tensor, node: Any, name: str, *, reduced: bool = False) -> Tensor:
-    """Store a result into ``target`` as ``out=`` does: cast of the same kind, no stretching of the target.
+    """Store a result into ``target`` as ``out=`` does: same-kind cast, no broadcasting of the target.
 
-    What is ``reduced`` is cast in any case, and has the target's own shape.
+    A ``reduced`` result is always cast, and has the target's shape.
     """
     if target.type.form != "array":
         raise DTypeError(f"return arrays must be of ArrayType: {target.type} is a number")
@@ -326,7 +326,7 @@ def _matmul(self: Tensor, other: Any) -> Any:
 
 
 def _is_sequence(value: Any) -> bool:
-    """Whether it is a sequence that is no array: what numbers, which have no @ of their own, leave to Python."""
+    """Whether a value is a sequence but no array, which operators such as @ leave to Python."""
     return isinstance(value, list | tuple | range) or _is_own_sequence(value)
 
 

@@ -49,9 +49,10 @@ class _Unaskable(Exception):  # noqa: N818 (no error)
 def in_numpys_words(
     own: Callable[..., Any], asked: Callable[..., Any], *, stores: bool = False, resolved: bool = False
 ) -> Callable[..., Any]:
-    """``own``, whose errors have the text of those of ``asked``, which is NumPy's, and gives what is not captured on values.
+    """``own`` with the error texts of NumPy's function ``asked``; what is not captured runs on values.
 
-    What ``stores`` does not run on values, but with operands that no graph holds. Of what is ``resolved`` the dtype is sure to be NumPy's.
+    A function that ``stores`` runs on values only with operands that graphs cannot hold. The dtype of a ``resolved``
+    one is surely NumPy's.
     """
     judged = not (stores or resolved)
 
@@ -79,7 +80,7 @@ def in_numpys_words(
 def _of_bfloat16(
     own: Callable[..., Any], asked: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
-    """What a function gives with bfloat16, in NumPy's dtypes: which it computes in depends on how it is written there."""
+    """The result of a function with bfloat16, in NumPy's dtypes, which depend on how the function is written there."""
     if not any(map(_is_narrow, (*args, *options.values()))):
         return own(*args, **options)
     found: Any = None
@@ -105,7 +106,7 @@ def _of_bfloat16(
 
 
 def _in_wider(own: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], theirs: Any, name: str) -> Any:
-    """What a function gives with the operands in the wider dtype in which NumPy computes."""
+    """The result of a function with operands in the wider dtype in which NumPy computes."""
     for dtype in (SINGLE, np.dtype(np.float64)):
         wider = {key: _widened(v, dtype) for key, v in options.items()}
         same = _in_dtypes_of(own(*(_widened(v, dtype) for v in args), **wider), theirs)
@@ -123,7 +124,7 @@ def _widened(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _in_dtypes_of(found: Any, theirs: Any) -> Any:
-    """What was found, in the dtypes of what NumPy gives; None where it lacks digits for these."""
+    """The result in the dtypes of NumPy's; None if it lacks digits for these."""
     if isinstance(found, tuple) and isinstance(theirs, tuple):
         several = tuple(map(_in_dtypes_of, found, theirs))
         return None if any(v is None for v in several) else several
@@ -134,7 +135,7 @@ def _in_dtypes_of(found: Any, theirs: Any) -> Any:
 
 
 def methods_in_numpys_words() -> None:
-    """Have every method, operator and index of lazy arrays raise what NumPy's arrays do; what is not captured is refused by name."""
+    """Let all methods, operators and indexing of lazy arrays raise NumPy's errors; what is not captured is refused by name."""
     for name, method in vars(np.ndarray).items():
         if callable(method) and not name.startswith("_") and not hasattr(Tensor, name):
             hooks.methods.setdefault(name, _refused(name))
@@ -161,7 +162,7 @@ _READING = {"tobytes", "tofile", "dump", "dumps", "getfield", "byteswap"}  # whi
 
 
 def _operator(own: Callable[..., Any], asked: Callable[..., Any], *, stores: bool) -> Callable[..., Any]:
-    """An operator, which may leave an operand that is no number to Python: then NumPy, or Python's number, says what is wrong."""
+    """An operator that may leave a non-numeric operand to Python; NumPy or Python's number then determines the error."""
     guarded = in_numpys_words(own, asked, stores=stores, resolved=True)
 
     @functools.wraps(own)
@@ -177,7 +178,7 @@ def _operator(own: Callable[..., Any], asked: Callable[..., Any], *, stores: boo
 
 
 def _is_asked_about(value: Tensor, other: Any) -> bool:
-    """Whether an operand is no number: nor one of a class of the user's, nor a text that an integer repeats."""
+    """Whether an operand is a non-number, not of a user's class, and not a text that an integer repeats."""
     if value.type.form == "array" or not isinstance(other, _NO_NUMBERS):
         return isinstance(other, _NO_NUMBERS)
     repeats = isinstance(other, str | bytes) and value.dtype.kind in "biu"
@@ -201,9 +202,9 @@ def _named(method: Callable[..., Any], name: str) -> Callable[..., Any]:
 def as_numpy(
     error: Exception, asked: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
 ) -> tuple[Exception, bool]:
-    """The error that NumPy raises for a call, for ours; ours, where NumPy raises none, or cannot be asked.
+    """NumPy's error for a call that failed here, or ours if NumPy raises none or cannot be asked.
 
-    And whether NumPy was asked on the values themselves, and raises none. In a ``try`` it is NumPy's own, which code may ask for anything.
+    Also whether NumPy was asked on the actual values and raises none. In a ``try`` it is NumPy's own error object.
     """
     theirs, known = _answer(asked, args, options)
     if theirs is not None and not isinstance(theirs, Exception):
@@ -225,7 +226,7 @@ def as_numpy(
 
 
 def _is_handled() -> bool:
-    """Whether the user's own code has called what raises, in a ``try``: code of ours handles errors of ours."""
+    """Whether the user's own code, in a ``try``, has called what raises; our own code handles our own errors."""
     capture, frame = context.current(), inspect.currentframe()
     if capture is None or not capture.attempts.depth:
         return False
@@ -258,7 +259,7 @@ def _joined(own: type[TensorError], theirs: type[Exception]) -> type[TensorError
 def _answer(
     asked: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], *, exact: bool = True
 ) -> tuple[Any, bool]:
-    """What NumPy raises or gives, or None where it cannot be asked; and whether it was asked on the values themselves."""
+    """NumPy's error or result, or None if it cannot be asked; and whether it was asked on the actual values."""
     capture = context.current()
     exact = exact and (capture is None or not (capture.abstract or capture.heap.trials))
     try:

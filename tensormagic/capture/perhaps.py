@@ -29,7 +29,7 @@ WITHIN = "where it depends on data whether a value is None, "
 
 
 class Perhaps(Deferred):
-    """What all values have in common that are None for some data."""
+    """Base of values that are None for some data."""
 
     __slots__ = ()
     flag: Tensor
@@ -39,7 +39,7 @@ class Perhaps(Deferred):
 
     @property
     def parts(self) -> tuple[Any, Any]:
-        """Whether it is there, and what it is then."""
+        """The flag for whether it is not None, and its value then."""
         return self.flag, self.inner
 
     @property
@@ -55,12 +55,12 @@ class Perhaps(Deferred):
 
     @property
     def is_there(self) -> bool | None:
-        """Whether it is there, in the code that is running; None where that is data-dependent."""
+        """Whether it is not None on the current branch; None if that is data-dependent."""
         return _supposed(self.flag.node)
 
     @property
     def now(self) -> Any:
-        """What it is in the code that is running: the value or None, where that is known; else itself."""
+        """Its value on the current branch: the value or None if that is known; else itself."""
         there = self.is_there
         return self if there is None else self.inner if there else None
 
@@ -159,7 +159,7 @@ _READS = {"index", "count", "copy", "keys", "values", "items", "get"}
 
 
 def perhaps(flag: Any, inner: Any, said: str = "") -> Any:
-    """``inner``, or None, as ``flag`` says: at once where that is known, or has been computed."""
+    """``inner`` or None, by ``flag``; immediately if that is known or computed."""
     if not isinstance(flag, Tensor):
         if np.ndim(flag):
             raise CaptureError(f"{WITHIN}it may be None for some elements of a batch alone", "Return a number instead.")
@@ -173,7 +173,7 @@ def perhaps(flag: Any, inner: Any, said: str = "") -> Any:
 
 
 def sized(value: Any) -> Any:
-    """A value for `len`: what may be None is an error of Python's where it is."""
+    """A value for `len`; if it is None, Python's error is raised when the graph runs."""
     if not isinstance(value, PerhapsNumber):
         return value
     if value.is_there is None:
@@ -182,7 +182,7 @@ def sized(value: Any) -> Any:
 
 
 def asked(value: Any, what: str) -> Any:
-    """A value for ``what`` NumPy answers of None, too: refused where it is data-dependent which of the two it is."""
+    """A value for ``what``, for which NumPy accepts None; refused if it is None for some data only."""
     if not isinstance(value, Perhaps):
         return value
     if value.is_there is None:
@@ -191,7 +191,7 @@ def asked(value: Any, what: str) -> Any:
 
 
 def demand(flag: Tensor, message: str) -> None:
-    """Have the graph raise an error where a value is None that is needed now."""
+    """Let the graph raise an error if a value that is needed now is None."""
     if not run_time.defer(flag.node, TypeError(message)):
         refuse("a value that is None for some data, in a `try`,", "Ask `is None` first.")
 
@@ -209,7 +209,7 @@ def _supposed(flag: Node) -> bool | None:
 
 
 def implied(predicate: Node, holds: bool, flag: Node) -> bool | None:
-    """What a condition, which holds or does not, says of a flag; None where it leaves it open."""
+    """What a condition that holds (or not) implies for a flag; None if nothing."""
     if predicate is flag:
         return holds
     if predicate.op in {FORM, ASTYPE}:
@@ -249,7 +249,7 @@ def narrowed(value: Any, predicate: Node, *, holds: bool) -> Any:
 
 
 def now(value: Any) -> Any:
-    """A value for `is`: what it is here, where that is known."""
+    """A value for `is`, resolved on the current branch if possible."""
     found = value.now if isinstance(value, Perhaps) else value
     if isinstance(found, Perhaps):
         refuse("`is` with what is None for some data", "Ask `is None` first.")
@@ -282,7 +282,7 @@ def truth_of(value: Perhaps, truth: Callable[[Any], bool | Node]) -> bool | Node
 
 
 def as_of(value: Perhaps, ask: Callable[[Any], Any]) -> Any:
-    """The answer to a question of yes or no, as ``isinstance``, that is asked of what a value is."""
+    """The answer to a yes-or-no question, such as ``isinstance``, about the value."""
     now = value.now
     if now is not value:
         return ask(now)
@@ -295,7 +295,7 @@ def as_of(value: Perhaps, ask: Callable[[Any], Any]) -> Any:
 
 
 def _compared(value: Perhaps, other: Any, *, equal: bool) -> Any:
-    """``==``, or ``!=`` where it is not ``equal`` that is asked for."""
+    """``==``, or ``!=`` without ``equal``."""
     now, other = value.now, other.now if isinstance(other, Perhaps) else other
     if now is not value:
         return now == other if equal else now != other

@@ -15,7 +15,7 @@ _SHORT = {-1, 0, 0.5, 1, 2}  # exponents that had operations of their own, in th
 
 
 def exponent_of(base: Tensor, exponent: Any) -> Any:
-    """The exponent of ``base ** exponent``: a number of Python's, which leaves the dtype alone, where its value makes it one."""
+    """The exponent of ``base ** exponent``; a NumPy number becomes Python's, which leaves the dtype alone, if its value allows."""
     numpys = isinstance(exponent, np.generic | np.ndarray | Tensor) and not exponent.shape
     if base.type.form != "array" or not numpys or not _decides():
         return exponent

@@ -48,12 +48,12 @@ def global_generator() -> Any:
 
 
 class Drawn:
-    """Notes which generators the code in its block draws from, that were there before.
+    """Records which existing generators the code in its block draws from.
 
     Parameters
     ----------
     refusal
-        What the block is, where it may not draw from any.
+        What the block is, if it may not draw from any.
     """
 
     def __init__(self, refusal: str = "") -> None:
@@ -79,7 +79,7 @@ class Drawn:
             )
 
     def stores_outside(self, arguments: Sequence[Tensor]) -> bool:
-        """Whether the block has stored so far into an array that was there before, and is not one of the ``arguments``."""
+        """Whether the block has stored into an existing array other than the ``arguments``."""
         own = {a.place.buffer for a in arguments} | {*_STATES}
         return any(b.born < self._start and b not in own for b in self._journal)
 
@@ -93,7 +93,7 @@ _STATES: weakref.WeakSet[Buffer] = weakref.WeakSet()
 
 
 class LazyGenerator(Draws, StandIn):
-    """A ``Generator`` or a ``RandomState`` in captured code.
+    """A ``Generator`` or ``RandomState`` in captured code.
 
     Parameters
     ----------
@@ -102,9 +102,9 @@ class LazyGenerator(Draws, StandIn):
     legacy
         Whether it is a ``RandomState``.
     origin
-        The notebook's generator that it stands for; None for one that the code has made.
+        The notebook's generator it stands for; None for one made by the code.
     kind
-        The bit generator's name.
+        The name of the bit generator.
     """
 
     def __init__(self, buffer: Buffer, *, legacy: bool, origin: Any = None, kind: str = "") -> None:
@@ -138,7 +138,7 @@ class LazyGenerator(Draws, StandIn):
         return self._or_on_values(name, _refused(name))
 
     def _or_on_values(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        """A method; in a cell NumPy's own draws, in the same state, where that is not captured, or raises."""
+        """A method that in a cell falls back to NumPy's, in the same state, if it is not captured or raises."""
 
         @functools.wraps(method)
         def draw(*args: Any, **options: Any) -> Any:
@@ -182,7 +182,7 @@ class LazyGenerator(Draws, StandIn):
 
     @property
     def identity(self) -> Any:
-        """The notebook's generator, where it stands for one."""
+        """The notebook's generator it stands for, or itself."""
         return self if self.origin is None else self.origin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LazyGenerator:
@@ -229,7 +229,7 @@ def _refused(name: str) -> Callable[..., Any]:
 
 
 class State(np.ndarray[Any, Any]):
-    """The words of a generator's state, and whose they are."""
+    """The words of a generator's state, and the generator."""
 
     owner: Any = None
 
@@ -246,7 +246,7 @@ def state_of(generator: Any) -> State:
 
 
 def over(value: Any, tensor: Tensor, capture: Capture) -> Any:
-    """What a function sees for an input: a lazy generator over the state for one of NumPy's, else the lazy array."""
+    """An input as a function sees it: a lazy generator over the state of NumPy's, else the lazy array."""
     if not is_generator(value):
         return tensor
     found = capture.names.lifted.get(("generator", id(bits_of(value))))
@@ -260,7 +260,7 @@ def over(value: Any, tensor: Tensor, capture: Capture) -> Any:
 
 
 def pattern(values: Sequence[Any]) -> tuple[Any, ...]:
-    """Which of some values are generators, of which classes, and which of them are one."""
+    """Which values are generators, their classes, and which of them are identical."""
     found = [(type(v).__name__, bits_of(v)) for v in values if is_generator(v)]
     first: dict[int, int] = {}
     return tuple([(name, type(b).__name__, first.setdefault(id(b), k)) for k, (name, b) in enumerate(found)])
@@ -270,19 +270,19 @@ def pattern(values: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def stand_in(generator: Any, name: str = "a generator", *, place: Any = None) -> LazyGenerator:
-    """What stands for a generator of the notebook in what is being captured: one for all ways to it.
+    """The stand-in for a generator of the notebook in the current capture: one for all references.
 
     Parameters
     ----------
     generator, name
-        The generator, and what messages call it.
+        The generator, and its name in messages.
     place
-        Where a function that is traced reads it: the state becomes an input of the trace, as an array does that is read there.
+        Where a traced function reads it: the state becomes an input of the trace, like an array read there.
 
     Raises
     ------
     CaptureError
-        In a function that is traced, where it reads the generator at no place that is looked up again.
+        In a traced function that reads the generator from no place that is looked up again.
     """
     capture = context.current()
     if capture is None:
@@ -318,7 +318,7 @@ def stand_in_for(generator: Any, state: Node, name: str, capture: Capture) -> La
 
 
 def lift(visible: dict[str, Any], notebook: Mapping[str, Any], capture: Capture) -> None:
-    """Have a cell see lazy generators for those that it reads by name."""
+    """Give a cell lazy generators for those it reads by name."""
     with context.capturing(capture):
         for name in visible:
             value = notebook.get(name)
@@ -329,7 +329,7 @@ def lift(visible: dict[str, Any], notebook: Mapping[str, Any], capture: Capture)
 
 
 def bits_stand_in(bits: Any, name: str) -> LazyBits:
-    """What stands for a bit generator of the notebook's."""
+    """The stand-in for a bit generator of the notebook."""
     return stand_in(bits, name).bits()
 
 
@@ -368,7 +368,7 @@ class _Left:
         put_back(self.generator.origin, self.words)
 
     def resume(self) -> None:
-        """Let captured code go on from where it is now."""
+        """Let captured code continue from the generator's present state."""
         words = encoded(self.generator.origin)
         if np.array_equal(words, self.words):
             return
@@ -382,7 +382,7 @@ class _Left:
 
 @contextmanager
 def drawn_from_outside() -> Generator[None]:
-    """Have the notebook's generators, which code that is not captured may draw from, be where captured code has left them."""
+    """Bring the notebook's generators to the states that captured code has left, for uncaptured code that may draw."""
     capture = context.current()
     if capture is None or not values_are_there():
         yield
@@ -403,7 +403,7 @@ def drawn_from_outside() -> Generator[None]:
 
 @contextmanager
 def drawn_inside() -> Generator[None]:
-    """The same the other way round, for captured code that such code calls back: each goes on from where the other has left them."""
+    """The reverse, for captured code called back by such code: each continues from the other's state."""
     capture = context.current()
     if capture is None or capture.outside.generators is None or not values_are_there():
         yield
@@ -448,7 +448,7 @@ def _state(seed: Any, kind: str, *, legacy: bool) -> Node:
 
 
 def needs_seed(seed: Any) -> None:
-    """Refuse a generator without a seed where there are no values yet."""
+    """Refuse a generator without a seed if there are no values yet."""
     capture = context.current()
     if seed is None and capture is not None and (capture.abstract or capture.heap.trials):
         raise fail_trial(

@@ -24,7 +24,7 @@ _REAL: weakref.WeakKeyDictionary[Buffer, Any] = weakref.WeakKeyDictionary()
 
 
 def seeded_by(buffer: Buffer, seed: Callable[[], Any]) -> None:
-    """Note what gives the seed of a state: the generators that it spawns are made of that, and not of the state."""
+    """Record what gives the seed of a state: spawned generators derive from it, and not from the state."""
     _SEEDS[buffer] = seed
 
 
@@ -50,7 +50,7 @@ class LazyBits(Stateful, StandIn):
 
     @property
     def origin(self) -> Any:
-        """The notebook's bit generator that it stands for; None for one that the code has made."""
+        """The notebook's bit generator it stands for; None for one made by the code."""
         return _ORIGINS.get(self.buffer)
 
     @property
@@ -60,7 +60,7 @@ class LazyBits(Stateful, StandIn):
         return found
 
     def real(self) -> Any:
-        """NumPy's own in its place: the notebook's, or one for all that the code has made over it."""
+        """NumPy's bit generator in its place: the notebook's, or a common one for those made by the code."""
         if self.origin is not None:
             return self.origin
         if self.buffer not in _REAL:
@@ -70,7 +70,7 @@ class LazyBits(Stateful, StandIn):
 
     @property
     def identity(self) -> Any:
-        """The notebook's, or the state that all have that are made of it."""
+        """The notebook's bit generator, or the buffer shared by all that are made of it."""
         return self.buffer if self.origin is None else self.origin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LazyBits:

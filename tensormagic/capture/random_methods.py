@@ -33,7 +33,7 @@ _REQUIRED = inspect.Parameter.empty
 
 
 class Stateful:
-    """What holds a state of random numbers, and is lent to functions that are not captured."""
+    """Base of objects with random state, which are lent to uncaptured functions."""
 
     def lent(self) -> Any:
         """One of NumPy's in the state that captured code has left."""
@@ -45,7 +45,7 @@ class Stateful:
 
 
 class Draws(Stateful):
-    """What the methods need of a generator: the place of its state, and which of NumPy's two families it is of."""
+    """What the methods need of a generator: the place of its state, and its family."""
 
     buffer: Buffer
     legacy: bool
@@ -62,7 +62,7 @@ class Draws(Stateful):
         options: tuple[tuple[str, Any], ...] = (),
         shape: tuple[Size, ...] | None = None,
     ) -> Node:
-        """Draw: of the shape ``size``, or where that is None of the operands' common shape, unless ``shape`` says it."""
+        """Draw a sample of shape ``size``, or if that is None of the operands' common shape, unless ``shape`` is given."""
         sizes = None if size is None else _sizes(size)
         if shape is None:
             common = broadcast_shapes([n.type.shape for n in operands.values()]) if sizes is None else sizes
@@ -388,5 +388,5 @@ FUNCTIONS = {"ranf": "random_sample", "sample": "random_sample", "seed": "seed"}
 
 
 def free_method(function: Any) -> str | None:
-    """The method of the global generator that a function of ``np.random`` calls, where it is no method itself."""
+    """The global generator's method behind a function of ``np.random`` that is not itself that method; else None."""
     return next((method for name, method in FUNCTIONS.items() if function is getattr(np.random, name)), None)

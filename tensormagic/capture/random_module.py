@@ -119,7 +119,7 @@ def random_state(seed: Any = None) -> LazyGenerator:
 
 
 def class_of(maker: Any) -> Any:
-    """NumPy's class for what stands for it in captured code; anything else as it is."""
+    """NumPy's class for its stand-in in captured code; anything else unchanged."""
     try:
         name = _CLASSES.get(maker)
     except TypeError:  # not hashable

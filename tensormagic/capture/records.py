@@ -74,19 +74,19 @@ class Effort:
 
 @dataclass
 class Attempts:
-    """Errors that the code may meet, and catch.
+    """Errors that the code may meet and catch.
 
     Parameters
     ----------
     depth, conditions
-        In how many ``try`` blocks the code is, and how many conditions in these the trace is for.
+        The number of enclosing ``try`` blocks, and of conditions in these that the trace assumes.
     safe
         What the code has built so far.
     errors, filters
-        What ``np.errstate`` said when the capture began, and the warnings' filters: code that catches warnings has others.
+        The ``np.errstate`` settings and warning filters when the capture began; code that catches warnings has others.
     raising, caught
-        Whether the code has asked for errors that were not asked for then; and whether there is a ``try`` around what might meet some,
-        where they were asked for.
+        Whether the code has enabled errors since then, and whether a ``try`` surrounds code that may meet some while
+        they are enabled.
     changing
         Whether code changes something before a data-dependent error.
     """
@@ -103,16 +103,16 @@ class Attempts:
 
 @dataclass
 class Numbers:
-    """Numbers whose classes depend on data.
+    """Numbers of data-dependent class.
 
     Parameters
     ----------
     of, types
-        The classes of numbers; all classes among these.
+        The possible classes of each number; all classes among these.
     settled
-        What was computed of such numbers as each class computes it.
+        Results computed from such numbers as each class computes them.
     undecided
-        The dtypes that numbers, and arrays made of them, would be of in NumPy for some data, where these are narrower than here.
+        The dtypes that numbers, and arrays of them, would have in NumPy for some data, if narrower than here.
     """
 
     of: dict[Node, Any] = field(default_factory=dict[Node, Any])
@@ -158,16 +158,16 @@ class Outside:
 
 @dataclass
 class Layouts:
-    """What hangs on how elements lie in memory.
+    """What depends on memory layout.
 
     Parameters
     ----------
     stores, ordered
-        Whether something was stored into, and whether it was asked how inputs lie.
+        Whether something was stored into, and whether the code depends on the inputs' layout.
     asked
-        Whether the code itself has asked where elements lie.
+        Whether the code itself has asked for the layout.
     deciding
-        What sizes were taken to be where these decide what is a view in NumPy: noted with the guards once something is stored into.
+        Assumptions on sizes that decide what is a view in NumPy: they become guards once something is stored into.
     """
 
     stores: bool = False
@@ -178,18 +178,18 @@ class Layouts:
 
 @dataclass
 class Callers:
-    """What a function has asked of its caller's containers and arguments.
+    """What a function has asked about its caller's containers and arguments.
 
     Parameters
     ----------
     containers
-        The caller's containers, by the identity of those that the code has for them.
+        The caller's containers, by the identity of their stand-ins.
     identities
-        Whether the code has asked by ``is`` which one it has.
+        Whether the code has compared them by ``is``.
     alike
-        Whether it has asked which of its arguments are one object.
+        Whether it has asked which of its arguments are identical.
     unsure
-        What a result may be a part of where that is not followed; of values alone it is no matter.
+        What a result may be a part of if that is not tracked; it does not matter for values alone.
     """
 
     containers: dict[int, Any] = field(default_factory=dict)
@@ -200,16 +200,16 @@ class Callers:
 
 @dataclass
 class Output:
-    """What the code says while the graph runs.
+    """The output of the code while the graph runs.
 
     Parameters
     ----------
     stdout
-        Where ``print`` wrote to when the capture began: code that redirects it has another.
+        The target of ``print`` when the capture began; code that redirects it has another.
     told
         Whether the code prints, or raises errors, when the graph runs.
     until
-        What stands for all of that until the function has met an error.
+        The token for all of that until the function has met an error.
     """
 
     stdout: Any = field(default_factory=lambda: sys.stdout)
@@ -331,7 +331,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Beside:
-    """What is called for a function that captured code names: its body over what names are there; and whether these last."""
+    """The replacement for a function that captured code names: its body over the names present, and whether these last."""
 
     body: Callable[..., Any]
     lasting: bool
@@ -344,9 +344,9 @@ class Running:
     Parameters
     ----------
     beside
-        The functions that code has met under names, and what is called for them.
+        The functions that code has met under names, with their replacements.
     recursions
-        The functions that are running and may call themselves under data-dependent conditions.
+        The running functions that may call themselves under data-dependent conditions.
     """
 
     beside: dict[FunctionType, Beside] = field(default_factory=dict[FunctionType, Beside])
@@ -355,19 +355,19 @@ class Running:
 
 @dataclass
 class Complexes:
-    """Results that are real or complex as their values say.
+    """Results that are real or complex depending on values.
 
     Parameters
     ----------
     complex_sites, sites
-        Which of them are taken for complex, and how many there are.
+        Which of them are assumed complex, and their number so far.
     """
 
     complex_sites: frozenset[int] = frozenset()
     sites: int = 0
 
     def of_site(self) -> tuple[bool, int]:
-        """Whether one more result of which values decide is taken for real, and its number."""
+        """Whether the next value-dependent result is assumed real, and its number."""
         site, self.sites = self.sites, self.sites + 1
         return site not in self.complex_sites, site
 
@@ -379,9 +379,9 @@ class Refusals:
     Parameters
     ----------
     refused, wanted
-        What could not be captured in this capture, which the code may have caught; where a value was asked for last that is not there.
+        What could not be captured, which the code may have caught; where a missing value was last needed.
     assumed
-        What data-dependent values were taken for: an error that is met after that may be none for other data.
+        Assumptions on data-dependent values: an error met after them may not occur for other data.
     deferred
         Whether the code has met values that are None, or one of several, depending on data.
     """

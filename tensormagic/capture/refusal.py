@@ -34,7 +34,7 @@ def names_ours(error: Exception) -> bool:
 
 
 def is_met_by_numpy(error: BaseException) -> bool:
-    """Whether an error is what NumPy's own code has made of a refusal: it chains that, but for single elements of ``flat``."""
+    """Whether NumPy's own code has turned a refusal into this error: it chains it, except for single elements of ``flat``."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -47,12 +47,12 @@ def _said_of_item(error: BaseException) -> bool:
 
 
 def refuse(what: str, advice: str) -> NoReturn:
-    """Say that the user's line cannot be captured."""
+    """Raise that the user's line cannot be captured."""
     raise CaptureError(f"{what} is not captured", advice)
 
 
 def refuse_python(what: str, advice: str) -> NoReturn:
-    """The same of what Python can run, where values are all that is asked for."""
+    """The same for something that Python can run, since only values are missing."""
     raise ValueNeededError(f"{what} is not captured", advice)
 
 
@@ -67,7 +67,7 @@ def one_or_several(sizes: Any) -> None:
 
 
 def not_own(what: str) -> NoReturn:
-    """Say that something would be stored into an array that is not captured."""
+    """Raise for a store into an array that is not captured."""
     capture = context.current()
     if capture is not None and capture.abstract:
         raise ForeignStoreError(
@@ -81,7 +81,7 @@ def not_own(what: str) -> NoReturn:
 
 
 def values_are_there() -> bool:
-    """Whether the values of lazy arrays are there, in captured code: not in a function that is traced, nor in a region."""
+    """Whether lazy arrays have values in captured code: not in a traced function, nor in a region."""
     capture = context.current()
     return capture is not None and not capture.abstract and not capture.heap.trials and not capture.inputs.standing
 
@@ -90,14 +90,14 @@ AS_TEXT = "it is turned into text here"
 
 
 def abstract(why: str) -> None:
-    """Refuse in a trace whose inputs have no values."""
+    """Raise in a trace whose inputs have no values."""
     capture = context.current()
     if capture is not None and capture.abstract:
         raise _wanted(why)
 
 
 def text_asked_for() -> CaptureError:
-    """The refusal of a text of a value that is not there yet."""
+    """The refusal of a text of a value that is not known yet."""
     return _wanted(AS_TEXT)
 
 
@@ -109,35 +109,35 @@ def _wanted(why: str) -> CaptureError:
 
 
 def asked_by(packages: str | tuple[str, ...]) -> bool:
-    """Whether code of modules that begin so asks what the method that calls this answers."""
+    """Whether the caller of the calling method is in a module whose name has one of these prefixes."""
     return str(frame_at(2).f_globals.get("__name__")).startswith(packages)
 
 
 def asked_by_the_user() -> bool:
-    """Whether code of the user's asks what the method that calls this answers, or what chooses one of their functions by a class."""
+    """Whether the caller of the calling method is the user's code, or something that dispatches the user's functions by class."""
     return usercode.is_stageable(frame_at(2).f_code)
 
 
 def refuse_positions() -> NoReturn:
-    """Refuse pandas that takes truth values for positions: it knows masks by their class, and would give other rows without an error."""
+    """Refuse a lazy mask that pandas would take for positions: it recognises masks by class, and would return wrong rows silently."""
     raise CaptureError("pandas would take a lazy mask for positions", "Pass the array: table.iloc[mask.numpy()].")
 
 
 def _is_stored() -> bool:
-    """Whether the user's code is at a store by an index, which NumPy or Python makes: into an array that is none of ours."""
+    """Whether the user's code is at a store by index into an array that is not ours."""
     frame = usercode.user_frame()
     return frame is not None and frame.f_code.co_code[frame.f_lasti] in STORES
 
 
 def of_several(conversion: Callable[[Any], Any], kind: Type) -> None:
-    """Raise what NumPy raises where an array of several elements, or of none, is made one number: no value is needed for that."""
+    """Raise NumPy's error for converting an array of several elements, or none, to a number; no value is needed."""
     sizes = [2 if not isinstance(s, int) and is_at_least(s, 2) else s for s in kind.shape]
     if sizes and all(isinstance(s, int) for s in sizes):
         conversion(np.broadcast_to(np.zeros((), kind.dtype), [s for s in sizes if isinstance(s, int)]))
 
 
 def zero_like(kind: Type) -> Any:
-    """A number or an array of the class of what is captured: what Python says of that, it says of this."""
+    """A number or array of the class of the captured value: Python's errors for it apply."""
     if kind.form == "array":
         return np.zeros([1] * kind.ndim, kind.dtype)
     return python_kind(kind)(0) if kind.form == "python" else kind.dtype.type(0)
@@ -150,7 +150,8 @@ def needs_value(
 ) -> None:
     """Refuse what would turn a captured value into a number where there is none yet: in a function, and in a region.
 
-    In a cell it is computed. ``node`` is what a number is then taken of: no derivative goes through that, and the capture notes it.
+    In a cell it is computed. ``node`` is what the number is taken of: no derivative goes through that, and the capture
+    records it.
     """
     capture = context.current()
     if capture is None:

@@ -38,7 +38,7 @@ def record(kind: type, fields: Mapping[str, Any]) -> Any:
 
 
 def sequence(kind: type, items: Iterable[Any]) -> Any:
-    """A list or a tuple, or one of a class made of these."""
+    """A list or tuple, or an instance of a subclass, with these items."""
     if kind is list or kind is tuple:
         return kind(items)
     if issubclass(kind, tuple):
@@ -49,7 +49,7 @@ def sequence(kind: type, items: Iterable[Any]) -> Any:
 
 
 def mapping(kind: type, items: Iterable[tuple[Any, Any]]) -> Any:
-    """A dictionary, or one of a class made of it."""
+    """A dictionary, or an instance of a subclass, with these items."""
     if kind is dict:
         return dict(items)
     base = _base(kind)
@@ -65,7 +65,7 @@ def _base(kind: type) -> Any:
 
 
 def refill(container: Any, contents: Any) -> None:
-    """Have a list, a deque, a set or a dictionary hold other contents: no method of a user's class runs."""
+    """Replace the contents of a list, deque, set or dictionary without calling methods of a user's class."""
     if isinstance(container, list):
         list.__setitem__(container, slice(None), contents)
         return

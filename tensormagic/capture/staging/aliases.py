@@ -37,7 +37,7 @@ _MACHINERY = {"tensormagic.capture.context", "tensormagic.capture.namespace", "t
 
 @contextmanager
 def holding(value: Any) -> Generator[None]:
-    """Say that what is gone over knows its arrays, while an iteration runs: no variable may lead to it."""
+    """Record, while an iteration runs, that the sequence being iterated over references its arrays, without any variable for it."""
     capture = context.current()
     if capture is None:
         yield
@@ -50,9 +50,9 @@ def holding(value: Any) -> Generator[None]:
 
 
 def is_own(buffer: Buffer, slots: Sequence[Slot], held: Sequence[Any] = ()) -> bool:
-    """Whether an array was made by the code that is captured, and is reached by the variables ``slots`` alone.
+    """Whether an array was made by the captured code and is reachable only through the variables ``slots``.
 
-    ``held`` is what else is looked into, beside the variables and what is gone over.
+    ``held`` are further objects to search, beside variables and sequences being iterated over.
     """
     parts, capture = reach(buffer), context.current()
     if capture is None or not all(map(_was_made, parts)):
@@ -80,7 +80,7 @@ def lead_elsewhere(wanted: Sequence[Any], slots: Sequence[Slot]) -> bool:
 
 
 def _others(slots: Sequence[Slot]) -> Iterator[Any]:
-    """What the variables of the running code hold, but for ``slots``."""
+    """The values of the running code's variables, except ``slots``."""
     frame: FrameType | None = inspect.currentframe()
     names = {s.name for s in slots}
     keys = {(id(s.holder), s.key) for s in slots}

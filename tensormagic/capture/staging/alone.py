@@ -12,9 +12,9 @@ from tensormagic.capture.stores.place import serials
 
 
 def alone(world: World, run: Callable[[], Any], *, checks: bool) -> tuple[Any, bool]:
-    """What ``run`` gives, and whether it changes nothing of the ``world``: else all is as it was.
+    """The result of ``run``, and whether it changes nothing in the ``world``; if it does, all changes are undone.
 
-    ``checks`` says that what it prints and checks is no change.
+    ``checks``: its prints and checks do not count as changes.
     """
     capture = context.current()
     if capture is None:

@@ -53,7 +53,7 @@ def mark(code: CodeType) -> int:
 
 
 def parts_of(value: Any) -> Any:
-    """What :func:`mark` goes by: of code all but its file, of sets their elements in order."""
+    """The part of a value that :func:`mark` hashes: code without its file, sets sorted."""
     if isinstance(value, CodeType):
         own = (value.co_name, value.co_firstlineno, value.co_code, value.co_linetable, value.co_names)
         return (*own, parts_of(value.co_consts))
@@ -65,6 +65,6 @@ def parts_of(value: Any) -> Any:
 
 
 def renamed(code: CodeType, filename: str) -> CodeType:
-    """Code of another file, with all that is in it."""
+    """Code moved to another file, including nested code."""
     constants = tuple([renamed(c, filename) if isinstance(c, CodeType) else c for c in code.co_consts])
     return code.replace(co_filename=filename, co_consts=constants)

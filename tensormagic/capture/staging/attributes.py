@@ -18,7 +18,7 @@ _slotted: WeakKeyDictionary[type, bool] = WeakKeyDictionary()  # whether there a
 
 
 class Attributes(MutableMapping[str, Any]):
-    """The attributes of a class itself, but for those that Python gives it.
+    """The attributes of a class itself, except those that Python adds.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Slotted(Attributes):
 
 
 def containers_of(value: Any) -> Iterator[MutableMapping[str, Any]]:
-    """What holds the attributes of an object of the user's classes, beside these classes themselves."""
+    """The containers of the attributes of a user's object, apart from its classes."""
     inside = getattr(value, "__dict__", None)
     if isinstance(inside, dict):
         yield inside
@@ -130,13 +130,13 @@ def differs(container: Any, before: Any) -> bool:
 
 
 def is_longer(container: list[Any], before: list[Any]) -> bool:
-    """Whether a list holds what it did, and more behind it."""
+    """Whether a list has kept its items and gained more at the end."""
     more = len(container) > len(before)
     return more and all(a is b for a, b in zip(container, before, strict=False))
 
 
 def refill(container: Any, before: Any) -> None:
-    """Have a container hold what it did."""
+    """Restore the contents of a container."""
     if isinstance(container, Attributes):
         container.refill(before)
         return

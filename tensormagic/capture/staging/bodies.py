@@ -23,26 +23,26 @@ UNROLLED = 32  # iterations up to which Python runs a loop in which arrays chang
 
 
 def never() -> bool:
-    """Of a ``for`` that goes on to its end: it is not left."""
+    """The test of a ``for`` that is never left early: False."""
     return False
 
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """What a loop does, of a ``for``, a ``while`` or a comprehension.
+    """The body of a loop: a ``for``, ``while`` or comprehension.
 
     Parameters
     ----------
     iteration
-        Runs one; of a ``for``, for what is gone over.
+        Runs one iteration; for a ``for``, given the item.
     asked
-        What is asked before each: of a ``while``, whether to go on; of a ``for``, whether it is left.
+        Called before each iteration: for a ``while``, whether to go on; for a ``for``, whether it is left.
     names
         What the syntax says.
     lists
-        What iterations append to, beside what the syntax names.
+        Further lists that iterations append to, beside those in the syntax.
     beside
-        Functions that an iteration calls, beside what it is made of.
+        Further functions that an iteration calls.
     """
 
     iteration: Callable[..., None]
@@ -63,14 +63,15 @@ class Body:
 
     @property
     def users(self) -> list[Any]:
-        """The user's functions behind these, for what they reach."""
+        """The user's functions behind these, whose reach counts."""
         return [getattr(self.iteration, "__wrapped__", self.iteration), *self.functions[1:], *self.beside]
 
 
 def staged_as_needed(stage: Callable[[bool], None], body: Body, *, long: bool) -> Exception | None:
-    """Stage a loop; gives what stands in the way.
+    """Stage a loop; returns the error that prevents it, or None.
 
-    Where Python cannot run it (or not well: it is ``long``), arrays may change their length in it, and lists get a data-dependent length.
+    If Python cannot run it (or not well, as it is ``long``), arrays may change their length in it, and lists get a
+    data-dependent length.
     """
     found: Exception
     try:
@@ -102,13 +103,13 @@ def _staged_with_lists(stage: Thunk, body: Body, failed: Exception) -> Exception
 
 
 def begins_otherwise(failed: Exception | None, known: int | None) -> bool:
-    """Whether the first iteration of a long loop of a cell may be another than the rest: it binds what was None, or was not bound."""
+    """Whether the first iteration of a long loop in a cell may differ from the rest: it binds what was None or unbound."""
     later = isinstance(failed, NeedsPython) and not isinstance(failed, PlainPython | Grows)
     return later and known is not None and known > UNROLLED and values_are_there()
 
 
 def iterations_raise(failed: Exception, ran: Node, first: Thunk, functions: Sequence[Any]) -> bool:
-    """Have the graph raise what the ``first`` iteration of a loop raises, where one has ``ran``; whether that can wait."""
+    """Let the graph raise the error of a loop's ``first`` iteration, if one has ``ran``; returns whether the error can wait."""
     if raising.place_of(failed) is None or isinstance(failed, REFUSALS):
         return False
     world = World([getattr(f, "__wrapped__", f) for f in functions])

@@ -73,7 +73,7 @@ def staged_branch(
 
 
 def staged_value(predicate: Node, branches: Branches, functions: Sequence[Any] = ()) -> Any:
-    """The value of one of two expressions, with what they do."""
+    """The value of one of two expressions, with its effects."""
     world = World(functions or branches)
     holder: list[Any] = [None]
     why = f"it is assigned in an expression in {usercode.here()}, and whether that is evaluated depends on data"
@@ -144,7 +144,7 @@ def _refuse_added_once(outcomes: tuple[Outcome, Outcome], variables: set[Slot]) 
 
 
 def _check_branch(predicate: Node, branch: int, outcomes: tuple[Outcome, Outcome], world: World) -> None:
-    """Have the graph raise what one branch raises."""
+    """Let the graph raise the error of one branch."""
 
     def choose(first: Any, second: Any) -> Any:
         holder: list[Any] = [None]
@@ -172,9 +172,9 @@ def _is_truth(node: Node) -> bool:
 
 
 def joined(value: Tensor, first: Node, second: Callable[[], Any], functions: Sequence[Any], op: Pointwise) -> Any:
-    """``value and second()``, or ``or``, as one operation; None where either is no truth value, or the second may fail by itself.
+    """``value and second()``, or ``or``, as one operation; None if either is no boolean, or the second may fail.
 
-    It is Python's or NumPy's as both are; else that is data-dependent: MIXED in a cell, where these can be asked.
+    Its class is Python's or NumPy's if both agree; else data-dependent: MIXED in a cell, where values can be computed.
     ``first`` is the truth of ``value``.
     """
     if not _is_truth(value.node):

@@ -78,7 +78,7 @@ _settled: dict[tuple[Any, bool, bool], Any] = {}
 
 
 def _is_settled(function: Any) -> bool:
-    """Whether a function is the library's own, and holds nothing of anybody's."""
+    """Whether a function belongs to the library and holds no state."""
     if type(function) is BuiltinFunctionType:
         return isinstance(function.__self__, ModuleType | None)
     if type(function) is not FunctionType or not str(function.__globals__.get("__name__")).startswith(
@@ -112,7 +112,7 @@ def _in_place_of(function: Any) -> Any:
 
 
 def outside_of_rules(function: Any) -> Any:
-    """The same, whatever rules say of it."""
+    """The same, ignoring the user's rules."""
     if (own := _of_effects(function)) is not None:
         return own
     if isinstance(function, np.vectorize):
@@ -154,7 +154,7 @@ def _of_effects(function: Any) -> Any:
 
 
 def _clock(function: Any) -> Any:
-    """A clock, which is read when what was written before it has been computed: that needs values."""
+    """A clock, read after all earlier values have been computed, which needs values."""
     if trial() is not None:
         raise fail_trial(
             f"{function.__name__}() reads a clock, and the loop or branch around it is one operation of the graph",
@@ -351,7 +351,7 @@ def _known(function: Any) -> Any:
 
 
 def _filtered(function: Any, values: Any) -> Any:
-    """``filter``, where what it keeps may depend on data."""
+    """``filter``, whose selection may be data-dependent."""
     if values_are_there():
         return filter(function, values)
     return Filtered(values, called(function) if function is not None else lambda v: v)

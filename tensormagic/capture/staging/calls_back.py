@@ -24,7 +24,7 @@ _STORES = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_ATTR", "DELETE_ATTR", "STORE_
 
 
 class CallsBack:
-    """One call of a library, while which functions may run as they are written."""
+    """One call of a library, during which certain callbacks may run as written."""
 
     def __init__(self, loan: Loan) -> None:
         self._loan = loan
@@ -35,7 +35,7 @@ class CallsBack:
         self._lasts = True
 
     def __exit__(self, *_: object) -> None:
-        """What the library keeps of a function calls it captured from now on: what it reads may change."""
+        """End of the call: callbacks that the library keeps are captured from now on, as what they read may change."""
         self._lasts = False
 
     def written(self, functions: Iterable[Any]) -> dict[int, Callable[..., Any]]:
@@ -57,7 +57,7 @@ class CallsBack:
 
 
 def _is_apart(other: Any, lent: Lent) -> bool:
-    """Whether a function that is called in between changes nothing of what is lent: it may only call methods of what nobody else reads."""
+    """Whether a function called in between leaves lent values alone: it may only call methods of objects nobody else reads."""
     function = other.__func__ if isinstance(other, MethodType) else other
     reach = Reach([function], function.__globals__)
     held = [content(cell) for cell in function.__closure__ or ()]

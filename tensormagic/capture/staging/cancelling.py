@@ -70,22 +70,22 @@ class Flow(NamedTuple):
 
 
 class Mode(NamedTuple):
-    """What is known of functions that call each other.
+    """Facts about functions that call each other.
 
     Parameters
     ----------
     steep
-        Which give, and are given, what counts as anything that is looked at.
+        Those that return, or are passed, values of interest.
     sums
-        Which give, and are given, sums or products.
+        Those that return, or are passed, sums or products.
     exponentials
         Whether any has exponentials.
     stores
-        Whether any may store such a thing into what it is given, which counts as anything then.
+        Whether any may store such a value into an argument, which then counts as one.
     others
         Whether there are other functions.
     negates
-        Whether anything is negated or subtracted in any, or there is a logarithm or an exponential.
+        Whether anything is negated or subtracted in any, or there is a logarithm or exponential.
     """
 
     steep: Flow = Flow()
@@ -96,7 +96,7 @@ class Mode(NamedTuple):
     negates: bool = False
 
     def about(self, code: CodeType, calls: frozenset[str]) -> Mode:
-        """What of it says anything of one function, which calls functions of the user's by some names."""
+        """The facts that concern one function, which calls certain user functions by name."""
         given = self.steep.given & {code} or (_ELSEWHERE if self.steep.given else self.steep.given)
         return self._replace(
             steep=Flow(self.steep.givers & calls, given),
@@ -111,24 +111,25 @@ NONE = Told({}, holds=False, steep=Passed(), sums=Passed())
 
 
 class Traits(NamedTuple):
-    """What there is in the text of a function, but for indices, ranges and sizes.
+    """What occurs in the text of a function, apart from indices, ranges and sizes.
 
     Parameters
     ----------
     holds
-        Whether there is a quotient, a root, a power, a square or a function of angles, or products and sums of sums.
+        Whether there is a quotient, root, power, square or trigonometric function, or products and sums of sums.
     alone
-        Whether any of that matters in a function by itself, where sums of products do so only if anything is negated or subtracted.
+        Whether any of that matters in a single function, where sums of products do so only with a negation or
+        subtraction.
     sums
         Whether anything is added or subtracted.
     negates
-        Whether anything is negated or subtracted, or there is a logarithm or an exponential.
+        Whether anything is negated or subtracted, or there is a logarithm or exponential.
     exponentials
         Whether there are exponentials.
     held
-        The names of which items are asked for.
+        The names that are indexed.
     text
-        The text, for what is looked up in it.
+        The text, for looking things up.
     """
 
     holds: bool
@@ -141,13 +142,13 @@ class Traits(NamedTuple):
 
 
 def told(body: list[ast.stmt], code: CodeType, traits: Traits, mode: Mode = ONE) -> Told:
-    """Where a quotient, a root or a power may be subtracted, or a function of angles added to anything or subtracted, and the like.
+    """Where a quotient, root or power may be subtracted, a trigonometric function added or subtracted, and the like.
 
-    A name counts as what it has got. A loop may have one iteration, which is no loop in captured code; in one of more, what iterations
-    hand on is known to no rule, but where they are over parts that Python has. A sum counts where anything is negated or subtracted.
-    Where one side is no such thing, there is a rule if it has a name in common with the other one, or may be a constant. A root of a
-    square is out of reach of overflow in captured code, too; logarithms and exponentials always count. Where there are any, so do
-    denominators. What is known of other functions is ``mode``.
+    A name counts as its value. A loop may have a single iteration, which is no loop in captured code; in one of more,
+    carried values are unknown to rules, except for loops over items that Python has. A sum counts if anything is
+    negated or subtracted. If only one side is such a value, there is a rule if it shares a name with the other side, or
+    that may be constant. A root of a square cannot overflow in captured code, either; logarithms and exponentials
+    always count, and with them denominators. ``mode`` has the facts about other functions.
     """
     if mode == ONE and not traits.holds:
         return NONE
@@ -167,7 +168,7 @@ def told(body: list[ast.stmt], code: CodeType, traits: Traits, mode: Mode = ONE)
 
 @dataclass
 class _Names:
-    """Which names have got what, while a block is gone through.
+    """The kinds of values that names have, while a block is traversed.
 
     Parameters
     ----------
@@ -176,23 +177,23 @@ class _Names:
     kinds
         The operators of differences.
     mode
-        What is known of the functions around.
+        The facts about surrounding functions.
     solid
-        Parameters that are arrays, as it seems: no constants in captured code.
+        Parameters that appear to be arrays: no constants in captured code.
     near, alone
-        Names that have got quotients and the like; functions of angles.
+        Names of quotients and the like; of trigonometric functions.
     less, summed, means
-        Names that have got differences that are looked at; sums and differences; means and the like.
+        Names of differences of interest; of sums and differences; of means and the like.
     multiplied
-        Names that have got products.
+        Names of products.
     given
         Parameters that may be sums or products.
     atoms
-        The parameters that names are made of.
+        The parameters that names depend on.
     base
         The names of which names may be views.
     loops
-        What names had got before loops, and after them.
+        The kinds before and after loops.
     """
 
     text: Text
@@ -221,7 +222,7 @@ class _Names:
             self.statement(statement)
 
     def statement(self, statement: ast.stmt) -> None:
-        """Note what there is in a statement; then names have got what it gives them."""
+        """Record what is in a statement, then update the names it assigns."""
         if isinstance(statement, _LOOPS):
             self._loop(statement)
             return
@@ -343,7 +344,7 @@ class _Names:
         self.base = other.base | self.base
 
     def _note(self, part: ast.AST) -> None:
-        """Note what is to be looked at in a statement or an expression; what is inside comes first."""
+        """Record the parts of interest in a statement or expression, inner ones first."""
         for node, kind, sides in self.text.notable(part):
             if isinstance(node, ast.Call):
                 self._note_call(node, kind, sides)
@@ -375,7 +376,7 @@ class _Names:
             self._note_handed(call, name, args)
 
     def _note_handed(self, call: ast.Call, name: str, args: tuple[Seen, ...]) -> None:
-        """Note what a function of the user's is handed, and what it may store into that."""
+        """Record what a user's function is passed, and what it may store into that."""
         given = (*args, *[self.text.seen(k.value) for k in call.keywords])
         if any(self._is_near(a) or self._is_alone(a) for a in given):
             self.hands.add(name)
@@ -460,6 +461,6 @@ class _Names:
 
 
 def _is_small(power: ast.expr) -> bool:
-    """Whether an exponent is a number of which a sum's digits are not taken."""
+    """Whether an exponent is a number of at most ``_POWER``."""
     power = power.operand if isinstance(power, ast.UnaryOp) else power
     return isinstance(power, ast.Constant) and isinstance(power.value, int | float) and power.value <= _POWER

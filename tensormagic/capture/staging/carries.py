@@ -42,15 +42,15 @@ class Names:
     entering
         Those whose value before an iteration matters.
     leaving
-        Those that are needed behind the loop.
+        Those that are needed after the loop.
     anew
-        Those that an iteration binds otherwise than in place.
+        Those that an iteration binds other than in place.
     stored
         Names of what an iteration stores into.
     grown
-        Names of which an iteration calls ``append``, and does nothing else with them.
+        Names on which an iteration only calls ``append``.
     lists
-        Names of what an iteration may append to, or of what holds that.
+        Names of lists that an iteration may append to, or of their holders.
     """
 
     bound: tuple[str, ...] = ()
@@ -72,14 +72,14 @@ def check_kept(slot: Slot, value: Any) -> None:
 
 @dataclass
 class Lengths:
-    """Which lengths of arrays change alike from iteration to iteration: those that begin the same, until an iteration tells them apart.
+    """Which array lengths change in step: those that begin equal, until an iteration makes them differ.
 
     Parameters
     ----------
     apart
-        Carries and axes whose lengths go their own way.
+        Carries and axes whose lengths change independently.
     here
-        In the iteration that is traced: by what lengths begin as, what they are, and of whom.
+        In the traced iteration, by initial length: the lengths, and whose they are.
     """
 
     apart: set[tuple[Carry, int]] = field(default_factory=set["tuple[Carry, int]"])
@@ -101,7 +101,7 @@ class Lengths:
                 group.append((carry, k))
 
     def hold(self) -> bool:
-        """Whether the iteration has left alike what it was given alike."""
+        """Whether lengths assumed to change in step did so in this iteration."""
         wrong = [
             (carry, k)
             for _, [(first, axis), *others] in self.here.values()
@@ -114,24 +114,25 @@ class Lengths:
 
 @dataclass(eq=False)
 class Carry:
-    """One number or array that goes from iteration to iteration.
+    """One number or array carried from iteration to iteration.
 
     Parameters
     ----------
     label
         For messages.
     start
-        What it begins as.
+        Its initial value.
     type
-        What it is taken to be at the beginning of an iteration.
+        Its assumed type at the beginning of an iteration.
     axes
         Those whose length differs from iteration to iteration: it is carried on a tape then.
     stand_in, value, end
-        In the last tracing: what it was in the iteration, for the graph and for the code; and what the iteration made of it.
+        In the last tracing: its value in the iteration, for the graph and for the code, and its next value.
     question
-        Whether it is there, where a name may be unbound.
+        A condition for whether it exists, if a name may be unbound.
     classes, code
-        The classes that a number may be of, where data-dependent, and what says which: see :mod:`tensormagic.capture.number_classes`.
+        The possible classes of a number of data-dependent class, and the code: see
+        :mod:`tensormagic.capture.number_classes`.
     """
 
     label: str
@@ -183,7 +184,7 @@ class Carry:
         return boxed(start) if self.axes else start
 
     def settle(self, loop: str, end: Node, *, varies: bool = False) -> bool:
-        """Note what an iteration made of it; whether its type stays as it is. Where it ``varies``, lengths may differ."""
+        """Record its next value; returns whether the type stays. If it ``varies``, lengths may differ."""
         self.after = end.type.shape
         axes = differing(self.type, end.type)
         if axes and not varies:
@@ -281,7 +282,7 @@ class CarriedSlot:
         return aligned(self.stays.without(self.parts.build(self.given)), self.stays.without(value), self.slot.said)
 
     def unchanged(self, value: Any) -> list[Path]:
-        """Entries that the iteration has handed on as they were given, leaving ``value``; none where that is all that there is of it."""
+        """Entries that the iteration has left as they were, given the final ``value``; empty if that is all there is."""
         if self.installed is None or self.start is UNBOUND or any(self.conditions):
             return []
         paths = self.installed.unchanged(self.stays.within(self.start), value)
@@ -302,7 +303,7 @@ class CarriedSlot:
 
 
 def codes_of(carries: Sequence[Carry]) -> list[Carry]:
-    """What says of which classes numbers are, where that is data-dependent."""
+    """The carries with class codes of numbers of data-dependent class."""
     return [c.code for c in carries if c.code is not None]
 
 

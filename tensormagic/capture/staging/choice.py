@@ -56,36 +56,36 @@ from tensormagic.ops.scalars import scalar
 
 @dataclass(eq=False)
 class Choice:
-    """What two branches give, pair by pair, and what is to be done with it.
+    """Pairs of results of two branches, and how they are joined.
 
     Parameters
     ----------
     predicate
-        Which branch is taken.
+        Selects the branch.
     known
-        The values that were there before: what is computed on a branch is computed on that branch alone.
+        The values that existed before: anything else is computed only on its branch.
     outcomes
         What each branch has done.
     why
-        What to say of a name that only one branch binds.
+        The message for a name that only one branch binds.
     slots
-        Those that are bound anew.
+        The slots bound on a branch.
     boxes
-        The results whose lengths differ between the branches: their types but for that, and what axes are of in each.
+        Results whose lengths differ between the branches: their types otherwise, and the axes of each.
     lengths
-        What the lengths are that differ between the branches, where that is known.
+        The differing lengths, if known.
     narrower
-        The results that one of the branches gives as a number of another dtype, with that.
+        Results that one branch returns as numbers of another dtype, with that.
     classes
-        The results that may be numbers of several classes, with the number of what says which, and these.
+        Results that may be numbers of several classes, with the number of the code's result, and the classes.
     bound
-        The numbers and arrays that they then hold.
+        The numbers and arrays the slots then hold.
     functions
-        The two branches as functions of staged code, where they are statements.
+        The two branches as functions of staged code, if they are statements.
     arrays
-        The memory of NumPy's own arrays that the code could reach before.
+        The memory of NumPy arrays that the code could reach before.
     older, once
-        The containers that it could reach before; and what stands for those of which it chooses one.
+        The containers that it could reach before, and the stand-ins for those between which it chooses.
     """
 
     predicate: Node
@@ -124,7 +124,7 @@ class Choice:
         return number
 
     def _classify(self, number: int, first: Node, second: Node, what: str) -> None:
-        """Note of which classes a number may be, where that is data-dependent."""
+        """Record the possible classes of a number, if they are data-dependent."""
         one, other = number_classes.classes_of(first), number_classes.classes_of(second)
         if (one is None or other is None) and not number_classes.are_needed():
             return
@@ -242,7 +242,7 @@ class Choice:
         values: tuple[Any, Any],
         bound: tuple[Any, Any],
     ) -> None:
-        """Have a slot hold one of two ``values`` of one form; of containers, for which of those that were ``bound``."""
+        """Bind a slot to one of two ``values`` of one form; for containers, to one of those that were ``bound``."""
         sides = [arrays_of(v) or [None] * len(numbers) for v in values]
         given = zip(*(numbers_of(v) or [None] * len(numbers) for v in values), strict=True)
         may = [writeable(*pair) for pair in given]
@@ -285,7 +285,7 @@ class Choice:
         return found
 
     def _refuse_without_axes(self, slot: Slot, pairs: Sequence[tuple[Node, Node]], *values: Any) -> None:
-        """Refuse what is a number or an array without axes that others know: a store into that reaches them, into a number none."""
+        """Refuse a choice between a number and a shared rank-0 array: a store reaches the array's other references."""
         for pair, *leaves in zip(pairs, *(arrays_of(v) or [None] * len(pairs) for v in values), strict=True):
             forms = {n.type.form for n in pair}
             known = [a for a, n in zip(leaves, pair, strict=True) if a is not None and n.type.form == "array"]
@@ -368,7 +368,7 @@ def _unlike_numbers(pair: tuple[Node, Node]) -> bool:
 
 
 def _unlike_digits(pair: tuple[Node, Node]) -> bool:
-    """Whether one of two numbers is Python's, and what stands for both has another dtype than what NumPy computes of them."""
+    """Whether one of two numbers is Python's, and the joined number has another dtype than NumPy's result."""
     first, second = pair
     if {first.type.form, second.type.form} != {"python", "scalar"}:
         return False
@@ -378,7 +378,7 @@ def _unlike_digits(pair: tuple[Node, Node]) -> bool:
 
 
 def merge_type(what: str, first: Type, second: Type) -> Type:
-    """The type of a value that is one or the other: Python's numbers promote, NumPy's too where no values are there, arrays do not."""
+    """The type of one of two values: Python's numbers promote, NumPy's too if there are no values, arrays do not."""
     capture, forms = context.current(), {first.form, second.form}
     numbers = "array" not in forms and capture is not None and capture.abstract
     if (first.form == "array") != (second.form == "array") and not first.shape and not second.shape:

@@ -41,7 +41,7 @@ def _is_of_numbers(function: Any) -> bool:
 
 
 def _is_pythons(function: Any) -> bool:
-    """Whether a function goes over lists as Python does: NumPy makes an array of one."""
+    """Whether a function treats lists as Python does; NumPy makes an array of one."""
     return function in CONVERSIONS or getattr(function, "__module__", None) == "math"
 
 

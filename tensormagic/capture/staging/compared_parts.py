@@ -58,7 +58,7 @@ def ordered(order: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
 
 
 def _asked(order: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    """The same, where it is data-dependent whether it is asked: what has no order is an error then, of the user's line."""
+    """The same if the comparison itself is data-dependent; values without an order are then an error at the user's line."""
     try:
         return ordered(order, left, right)
     except TypeError as error:
@@ -139,7 +139,7 @@ def _same(left: Any, right: Any) -> bool | Node:
 
 
 def _connected(questions: Iterable[Callable[[], bool | Node]], *, decides: bool) -> bool | Node:
-    """Whether any is true, where that ``decides``, or else all of them: none is asked behind one that is known to decide."""
+    """Whether any is true (if ``decides``), or all are; evaluation stops at one known to decide."""
     asked = list[Node]()
     for question in questions:
         try:

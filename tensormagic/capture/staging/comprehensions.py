@@ -41,9 +41,10 @@ def comprehended(
     called: tuple[str, ...] | None = None,
     written: Callable[[Any], list[Any]] | None = None,
 ) -> Any:
-    """``[iteration(item) for item in iterable if test(item)]``: a loop that fills an array, where the iterations are alike.
+    """``[iteration(item) for item in iterable if test(item)]`` as a loop that fills an array, if iterations are alike.
 
-    ``written`` is the list as the user wrote it, where that is simple, and ``called`` what it calls: Python makes it of numbers.
+    ``written`` builds the list as the user wrote it, if that is simple, and ``called`` is what it calls: Python runs it
+    on numbers.
     """
     if written is not None and type(iterable) in PLAIN:
         left = plainly(iterable, [iteration, *([test] if test else [])], called, iterable)
@@ -99,16 +100,16 @@ _FEW = 32  # items of which each is asked for where those before it leave that o
 
 
 class Generated(StandIn, Reaching):
-    """A generator expression: Python's, unless a function that goes over all of it at once asks for a list.
+    """A generator expression: Python's, unless a function that consumes all of it asks for a list.
 
     Parameters
     ----------
     iterable
-        What it goes over.
+        What it iterates over.
     iteration, test
-        The user's expression and condition, for what they reach.
+        The user's expression and condition, for their reach.
     one, holds
-        The same of an item.
+        The same for one item.
     """
 
     def __init__(
@@ -141,7 +142,7 @@ class Generated(StandIn, Reaching):
             return next(self.running)
 
     def one_by_one(self) -> list[Callable[[], Any]] | None:
-        """What computes each of a few items, none of which is computed so far; None of others."""
+        """Functions that compute each of a few items, none of which is computed so far; None if there are many."""
         if self.few is None or self.running is not None:
             return None
         self.running = self._others(self.few)
@@ -158,7 +159,7 @@ class Generated(StandIn, Reaching):
             yield self._asked(self.taken, few[self.taken])
 
     def leave(self, by: str) -> None:
-        """Note that ``by`` has taken a data-dependent number of values: who goes on needs to know how many."""
+        """Record that ``by`` has taken a data-dependent number of values, which later consumers need to know."""
         self.left = by
         if isinstance(self.iterable, Generated):
             self.iterable.leave(by)
@@ -173,11 +174,11 @@ class Generated(StandIn, Reaching):
         return GeneratorType
 
     def real(self) -> Any:
-        """A generator of Python's, which goes on from here."""
+        """A Python generator that continues from here."""
         return (item for item in self)
 
     def whole(self) -> Any:
-        """A list of everything, where it is a region that makes it, after which nothing is left; else itself."""
+        """A list of everything, if a region makes it, after which it is exhausted; else itself."""
         self._goes_on()
         if self.running is not None:
             return self
@@ -198,7 +199,7 @@ class Generated(StandIn, Reaching):
 
 
 class Filtered(Generated):
-    """``filter``: what there is of the values that a test holds of."""
+    """``filter`` over values, with a test."""
 
     def __init__(self, values: Any, test: Iteration) -> None:
         refuse_taken(values)
@@ -238,7 +239,7 @@ def _filled(iterable: Any, iteration: Callable[..., Any], one: Callable[[Any], A
 
 
 def _chosen(iterable: Any, users: tuple[Iteration, Iteration], one: Iteration, holds: Iteration) -> Any:
-    """A list of what the iterations give where a condition holds; ``users`` are the user's functions behind these."""
+    """A list of the results for which a condition holds; ``users`` are the user's functions involved."""
 
     def filtered() -> list[Any]:
         with holding(iterable):

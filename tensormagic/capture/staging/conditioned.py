@@ -64,33 +64,34 @@ def _is_short(*values: Any) -> bool:
 
 
 class Looks:
-    """What looks at a run.
+    """Observes the numbers of a run.
 
     Parameters
     ----------
     quick
-        The seconds of this thread after which a difference that cancels is an error: to run it again takes longer than to capture it.
+        The seconds of this thread after which a cancelling difference is an error: running again takes longer than
+        capturing.
     excused
-        Whether no rule sees anything in the texts: asked when a difference has lost digits.
+        Asks whether no rule applies in the texts; called when a difference has lost digits.
     patience
-        How many numbers are looked at before that is asked anyway, as it takes less time than to look at more.
+        The number of numbers examined before that is asked anyway, as it then takes less time.
     squares
-        Of what rules see squares that may run over all the same, when that has been asked: one of :data:`KINDS`.
+        The kind of squares that rules see overflow in, once that has been asked: one of :data:`KINDS`.
     asking
-        The seconds that it takes to ask ``excused``: a run of less than half of them is run again rather than that.
+        The seconds that ``excused`` takes: a run shorter than half of them is repeated instead.
 
     Attributes
     ----------
     lost
         Whether a difference has lost digits.
     free
-        Whether what is lost in differences no longer matters, since no rule would keep it.
+        Whether lost digits no longer matter, since no rule would keep them.
     blind
-        Whether nothing matters, ranges neither.
+        Whether nothing matters, not even ranges.
     narrow
-        Whether nothing matters but the ranges of Python's numbers.
+        Whether only the ranges of Python's numbers matter.
     under
-        Whether NumPy has met numbers that are too small to have their digits.
+        Whether NumPy has met numbers too small to have all digits.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class Looks:
         return own
 
     def shaken(self, sign: float) -> dict[str, Any]:
-        """The same for a run where differences are off by rounding errors of their sides: up or down, as it is drawn, times ``sign``."""
+        """The same for a run in which differences are perturbed by rounding errors of their sides: up or down at random, times ``sign``."""
         own, shaking = self.names(), _Shaking(sign)
         own |= dict.fromkeys(map(name_of, _OF_VALUES), _as_it_is)  # that has been looked at
         for op, does in _OPERATIONS.items():
@@ -139,15 +140,15 @@ class Looks:
         self._until, self._short, self._begun = wall + self._quick, wall + self._asking / 2, time.thread_time()
 
     def holds(self, stands: Callable[[], bool]) -> bool:
-        """Whether a result has the digits of captured code, though a difference has lost some: what is found out soonest is asked first.
+        """Whether a result has the digits of captured code although a difference has lost some; the quicker test runs first.
 
-        ``stands``: whether it is the same where differences are off.
+        ``stands``: whether it is the same with perturbed differences.
         """
         first, second = (stands, self._is_excused) if self._waits() else (self._is_excused, stands)
         return first() or second()
 
     def ends(self, result: Any) -> Any:
-        """A result without infinities, and without what is no number: where there are any, an intermediate one may have run over."""
+        """The result, which must have no inf or nan: otherwise an intermediate value may have overflowed."""
         if self.blind:
             return result
         if self._zeros and self.under:
@@ -261,7 +262,7 @@ class Looks:
         self.narrow = free and self._seen_squares() == OF_NUMBERS
 
     def _is_excused(self) -> bool:
-        """Whether no rule sees anything: asked once, and the time that takes is no time of the run."""
+        """Whether no rule applies; asked once, and not counted as time of the run."""
         if self._excused is not None:
             wall, own = time.perf_counter(), time.thread_time()
             self.excuse(self._excused())
@@ -271,11 +272,11 @@ class Looks:
         return self.free
 
     def _takes_long(self) -> bool:
-        """Whether the run goes on for long; the clock on the wall, which costs little, is never behind that of the thread."""
+        """Whether the run takes long; the cheap wall clock is asked first, as it is never behind the thread's."""
         return time.perf_counter() > self._until and time.thread_time() - self._begun > self._quick
 
     def _exponential(self, value: Any) -> Any:
-        """Exponentials that are not beyond the largest number; below the smallest one they are no denominators."""
+        """Check that exponentials do not overflow; those that underflow must be no denominators."""
         least, most = _RANGE[_is_short(value)]
         for (part,) in _blocks(value):
             size = np.abs(part)
@@ -305,7 +306,7 @@ def _largest(numbers: Any) -> float:
 
 
 def _blocks(*values: Any) -> Iterable[tuple[Any, ...]]:
-    """Parts of values that stay in the cache: what is made of large arrays would take new memory, which takes longer than the rest."""
+    """Parts of values that fit the cache: temporaries of large arrays would need new memory, which takes longer."""
     if max(map(np.size, values)) <= _BLOCK:
         return (values,)
     found = np.nditer(values, ["external_loop", "buffered"], buffersize=_BLOCK)
@@ -410,7 +411,7 @@ class _Shaking:
         return made
 
     def _off(self, left: Any, right: Any, result: Any) -> tuple[Any, Any]:
-        """Where numbers are off, and by how much; nothing, where none is."""
+        """Where numbers are perturbed, and by how much; empty if nowhere."""
         if result.dtype == _LONGS and 0 < result.size <= _BLOCK:
             quotients = np.asarray(np.divide(left, result))
             far = np.abs(quotients, out=quotients) > _FAR  # 0 less 0 is not

@@ -30,7 +30,7 @@ def refuse_held(iterator: Any) -> None:
 
 
 def is_staged(function: Any) -> bool:
-    """Whether it is code of the user's, in which it is seen what is taken from an iterator."""
+    """Whether a function is the user's code, in which it is visible what is taken from an iterator."""
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     return code is not None and is_users(code.co_filename)
 
@@ -86,7 +86,7 @@ _NUMBERS = re.compile(r"count\((-?\d+)(?:, (-?\d+))?\)")
 
 
 def is_held(iterator: Any, by: Any = None) -> bool:
-    """Whether other code than what it is held ``by`` can take from an iterator, or from one that it takes from itself."""
+    """Whether code other than the holder ``by`` can take from an iterator, or from one that it takes from."""
     capture, frames = context.current(), list(_frames())
     named = {id(v) for frame in frames if not usercode.is_ours(frame) for v in frame.f_locals.values()}
     ours = {id(v) for v in (capture.heap.held if capture else None, *(f.f_locals for f in frames))}
@@ -105,7 +105,7 @@ def is_held(iterator: Any, by: Any = None) -> bool:
 
 
 def _frames() -> Iterator[FrameType]:
-    """The frames of the code that runs, of which those of staged code hold the user's variables."""
+    """The frames of the running code; those of staged code hold the user's variables."""
     frame = inspect.currentframe()
     while frame is not None:
         yield frame
@@ -120,7 +120,7 @@ def _sources(iterator: Any, seen: Container[int]) -> list[Any]:
 
 
 def _others(value: Any, known: Container[int]) -> bool:
-    """Whether an object refers to a value, but for ``known`` ones, code that runs, and what is made to call it."""
+    """Whether an object other than ``known`` ones, running frames and call arguments refers to a value."""
     found = gc.get_referrers(value)
     return any(not isinstance(r, FrameType | tuple) and id(r) not in known and not _is_of_ours(r) for r in found)
 

@@ -27,22 +27,22 @@ Way = tuple[Any, Node, Any]  # what stands for a container, and on what conditio
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """Containers that one name may mean, and what stands for them.
+    """Containers one of which a name refers to, and their stand-in.
 
     Parameters
     ----------
     said
-        That name.
+        The name.
     place
         Where it was bound.
     made, behind
-        What stands for the containers, and these.
+        The stand-ins, and the containers.
     contents
-        What each of them held then.
+        The containers' contents at that time.
     known
-        Whether others know one of them, or may: none may change any more.
+        Whether one of them has, or may have, other references: none may change any more.
     ways
-        What stands for one, on what condition, and which one that is then; as far as that is known.
+        Stand-ins by condition, with the container each is then; as far as that is known.
     """
 
     said: str
@@ -82,9 +82,9 @@ class May:
             raise NeedsPython(f"{slot.said} is one of several {kind}s, depending on data", ADVICE)
 
     def note(self, slot: Slot, sides: Sequence[tuple[Node, Any]] = (), *, alone: bool = True) -> None:
-        """Note that a slot holds what stands for one of them; where it is not ``alone``, another name may mean the same one.
+        """Record that a slot holds the stand-in of one of them; unless ``alone``, another name may refer to it, too.
 
-        ``sides`` are what it holds on conditions.
+        ``sides`` are its values by condition.
         """
         capture = context.current()
         if not self.containers or capture is None:
@@ -133,7 +133,7 @@ class Once:
         self._made: dict[tuple[int, ...], tuple[Any, Any]] = {}
 
     def of(self, values: tuple[Any, ...], made: Any) -> Any:
-        """``made`` for what is one of ``values``; for the same ones again, what was made first."""
+        """``made`` for one of ``values``; for the same values again, the first one made."""
         if not any(found is v for v in values if v is not UNBOUND for found in changeable(v)):
             return made
         return follow(values, self._made.setdefault(tuple(map(id, values)), (made, values))[0])
@@ -152,12 +152,12 @@ class Older:
         self.known = {id(c) for c, _ in world.containers}
 
     def among(self, values: Iterable[Any], slots: Sequence[Slot], outcomes: Sequence[Outcome]) -> May:
-        """Those of the containers in ``values`` that were there, and whether others than ``slots`` know one.
+        """The existing containers among ``values``, and whether one has references other than ``slots``.
 
         Raises
         ------
         NeedsPython
-            Where one of the ``outcomes`` is that one of them has changed: it holds again what it held before.
+            If one of the ``outcomes`` has changed one of them; its contents are restored.
         """
         made = {id(c): one.behind for o in outcomes for one in o.chosen for c in one.made}
         inside = (c for v in values if v is not UNBOUND for c in changeable(v))
@@ -188,15 +188,15 @@ class StandIns:
         self.installed: dict[int, tuple[Any, Sequence[Any], Any]] = {}
 
     def install(self, before: Any, now: Any) -> None:
-        """Note that a name holds ``now`` in place of what it held ``before`` the loop."""
+        """Record that a name holds ``now`` in place of its value ``before`` the loop."""
         self.installed |= {id(c): (c, parts_in(c), before) for c in changeable(now)}
 
     def choices(
         self, slots: Mapping[Slot, tuple[Any, Any]], outcome: Outcome, *, once: bool
     ) -> dict[Slot, tuple[May, bool]]:
-        """For what slots held before the loop, and hold after an iteration: the containers that each may mean, and it alone.
+        """For slots' values before the loop and after an iteration: the containers each may refer to.
 
-        The ``outcome`` is that of the iteration; ``once`` says that there is one for sure.
+        The ``outcome`` is that of the iteration; ``once``: there is surely one.
         """
         made: dict[int, Iterable[Any]] = {id(c): one.behind for one in outcome.chosen for c in one.made}
         made |= {key: list(changeable(before)) for key, (_, _, before) in self.installed.items()}
@@ -216,7 +216,7 @@ class StandIns:
     def _changed(
         self, slots: Mapping[Slot, tuple[Any, Any]], outcome: Outcome, made: Mapping[int, Iterable[Any]]
     ) -> list[Any]:
-        """What the iteration changes of what was there, which has one name."""
+        """The existing containers with a single name that the iteration changes."""
         changed = [before for c, parts, before in self.installed.values() if _differ(parts, parts_in(c))]
         changed += _behind((c for one in outcome.chosen if one.changed for c in one.behind), made)
         if changed and (not _have_one_name(changed, slots) or self.older.among(changed, list(slots), ()).known):
@@ -248,7 +248,7 @@ def _behind(containers: Iterable[Any], made: Mapping[int, Iterable[Any]]) -> Ite
 
 
 def _stand_for_others(values: Iterable[Any]) -> bool:
-    """Whether a container in ``values`` stands for several that others know, or is one of these."""
+    """Whether a container in ``values`` stands for several with other references, or is one of these."""
     capture = context.current()
     made = {
         id(c)

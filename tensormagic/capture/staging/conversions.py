@@ -48,7 +48,7 @@ def _stays(number: Any) -> bool:
 
 
 def _is_number(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
-    """Whether what is converted is one captured number, and real."""
+    """Whether a single real captured number is converted."""
     given = args[0] if len(args) == 1 and not options else None
     if context.current() is None or not isinstance(given, Tensor) or given.node.op is CONSTANT:
         return False
@@ -79,7 +79,7 @@ def int_(*args: Any, **options: Any) -> Any:
 
 
 def whole_number(number: Tensor) -> Tensor:
-    """The integer that is left of a real number without what is behind its point; where 64 bits hold it."""
+    """A real number truncated to an integer, if 64 bits hold it."""
     node = number.node
     if node.type.dtype.kind == "f":
         node = to_form(astype(node, float), "scalar")
@@ -140,7 +140,7 @@ def _rounded(number: Tensor, ndigits: Any) -> Any:
 
 
 def _leaves_whole(number: Tensor, ndigits: Any) -> bool:
-    """Whether rounding leaves an integer of Python's as it is, or makes one of NumPy's."""
+    """Whether rounding leaves a Python integer, or makes a NumPy number."""
     return ndigits is None or (number.type.form == "python" and type(ndigits) is int and ndigits >= 0)
 
 
@@ -199,7 +199,7 @@ METHODS = {"item": item, "tolist": to_list}
 
 
 def own_method(function: MethodType) -> Callable[..., Any] | None:
-    """What stands for a method of a lazy array's; None for one of another class, or of none of these names."""
+    """Our replacement for a method of a lazy array; None for other classes or names."""
     found = METHODS.get(function.__name__)
     return found if found is not None and function.__func__ is getattr(Tensor, function.__name__) else None
 

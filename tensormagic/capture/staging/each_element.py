@@ -61,7 +61,7 @@ _ATOMS = (int, float, complex, str, bytes, type(None), np.number, np.bool_, np.d
 
 
 class _NotKnownError(Exception):
-    """A function may do something else than what is known here."""
+    """A function may do something that is not known here."""
 
 
 def as_written(function: Any, loan: Loan) -> FunctionType | None:
@@ -93,7 +93,7 @@ class Lent:
         self.lent: set[int] = set()  # whose identities these are
 
     def written(self, function: Any) -> FunctionType | None:
-        """A function of the user's without staging, over what is lent; None where it may do more than is known here."""
+        """A user's function without staging, over lent values; None if it may do more than is known here."""
         try:
             return self.function(function) if type(function) is FunctionType else None
         except (_NotKnownError, RecursionError):  # a list may hold itself
@@ -164,7 +164,7 @@ def _is_known(function: Any, asked: Iterable[tuple[str, int]]) -> bool:
 
 
 def _is_of_module(module: ModuleType, attribute: str, count: int) -> bool:
-    """Whether what is asked of a module, and called with so many arguments, has no effect; ``linalg.norm`` is asked of ``np``."""
+    """Whether a module's attribute, called with this many arguments, is pure; ``linalg.norm`` is an attribute of ``np``."""
     *inner, name = attribute.split(".")
     if module is math:
         return not inner
@@ -189,9 +189,9 @@ _TYPES = (np.float64, np.float32, np.int64, np.int32, np.complex128, np.bool_)
 
 @lru_cache(maxsize=1024)
 def _asked(code: CodeType) -> dict[str, tuple[tuple[str, int], ...]] | None:
-    """The names in a function, each with what is asked of it if it is a module; None where the function may have an effect.
+    """The names in a function with the attributes taken from each; None if the function may have effects.
 
-    Beside an attribute stands the number of arguments that it is called with.
+    Each attribute comes with the number of arguments in its call.
     """
     node = source.syntax_of(code)
     if not isinstance(node, ast.FunctionDef | ast.Lambda):
@@ -227,7 +227,7 @@ def _bound(parts: list[ast.AST]) -> set[str]:
 
 
 def _stored_into(parts: list[ast.AST]) -> set[str] | None:
-    """The names of what is stored into by an index; None for a store into something that has none."""
+    """The names that are stored into by an index; None for a store into something without a name."""
     bases = [n.value for n in parts if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
     return None if any(not isinstance(b, ast.Name) for b in bases) else {b.id for b in bases if isinstance(b, ast.Name)}
 

@@ -85,7 +85,7 @@ class Scope:
 
 
 def _asked(name: str, node: ast.Compare, *, negative: type[ast.cmpop]) -> Any:
-    """A comparison of two as a call of the run time, and what is not, of ``is not`` and ``not in``."""
+    """A comparison as a call of the run time; negated for ``is not`` and ``not in``."""
     found = _call(name, node, node.left, *node.comparators)
     return _call("negated", node, found) if isinstance(node.ops[0], negative) else found
 

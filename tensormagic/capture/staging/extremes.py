@@ -70,7 +70,7 @@ def extreme(name: str, smaller: bool) -> Callable[..., Any]:
 
 
 def _as_numbers(*values: Any) -> tuple[Any, ...]:
-    """Values of which one is chosen: an array without axes beside a number as the number that it holds."""
+    """Values to choose from; a rank-0 array beside a number becomes its number."""
     without = [isinstance(v, Tensor) and v.type.form == "array" and not v.type.shape for v in values]
     if all(without):
         return values
@@ -86,7 +86,7 @@ def _by_parts(values: list[Any], options: dict[str, Any]) -> bool:
 
 
 def _is_long(values: Any) -> bool:
-    """Whether an array or a list in a cell has so many elements that a comparison each is no graph: Python compares the values then."""
+    """Whether an array or list in a cell has too many elements for one comparison each: Python compares the values then."""
     if type(values) is list and len(values) > _MANY:
         return values_are_there() and all(isinstance(v, Tensor | int | float | np.number) for v in values)
     if not isinstance(values, Tensor) or values.ndim != 1 or not values_are_there():
@@ -95,15 +95,16 @@ def _is_long(values: Any) -> bool:
 
 
 def _alike(left: Any, right: Any) -> bool:
-    """Whether two numbers are of one class: else the one that is chosen says of which."""
+    """Whether two numbers have the same class; otherwise the class depends on the choice."""
     kinds = [v.type if isinstance(v, Tensor) else Type(np.asarray(v).dtype, (), "python") for v in (left, right)]
     return kinds[0].form == kinds[1].form and kinds[0].dtype == kinds[1].dtype
 
 
 def _is_alone(rows: Node, rest: ranges.Items) -> bool:
-    """Whether the first of several values is the only one, of which no other is asked whether it is larger.
+    """Whether the first of several values is the only one, so that it is compared with no other.
 
-    It has to be, of arrays that are not true or false; where it is data-dependent how many there are, that is found when the graph runs.
+    This must be so for arrays that are not booleans; if their number is data-dependent, it is checked when the graph
+    runs.
     """
     count, size = rest.count(), product(rows.type.shape[1:])
     if isinstance(count, int) or hint(size) == 1:
@@ -125,7 +126,7 @@ def whole(value: Any) -> Any:
 
 
 def _folded(step: Callable[[Any, Any], Any], total: Any, items: ranges.Items) -> Any:
-    """``functools.reduce`` over what one loop has made, by another loop."""
+    """``functools.reduce`` over a list made by one loop, as another loop."""
 
     def iteration(item: Any) -> None:
         nonlocal total

@@ -28,7 +28,7 @@ def are_in(tree: ast.AST) -> bool:
 
 
 def names_in(node: ast.expr) -> set[str] | None:
-    """The names of the operands of a formula; None for what is none."""
+    """The names of a formula's operands; None if it is no formula."""
     parts = [*_parts(node)]
     if None in parts:
         return None
@@ -40,7 +40,7 @@ def names_in(node: ast.expr) -> set[str] | None:
 
 
 def _parts(node: ast.expr) -> Iterator[ast.expr | None]:
-    """The nodes of a formula; None among them for what no formula has."""
+    """The nodes of a formula; None among them for anything that formulas do not have."""
     yield node
     match node:
         case ast.Constant(value=value) if type(value) in {int, float}:
@@ -69,7 +69,7 @@ def _functions() -> set[str]:
 
 
 def _numbers_in(node: ast.expr) -> list[ast.Constant]:
-    """The numbers in a formula that are no whole ones."""
+    """The non-integer numbers in a formula."""
     parts = [p for p in _parts(node) if isinstance(p, ast.Constant)]
     return [p for p in parts if isinstance(p.value, float) and not p.value.is_integer()]
 
@@ -96,7 +96,7 @@ def of_numbers(node: ast.expr) -> tuple[ast.expr, ast.expr]:
 
 
 def within(tree: Tree) -> Tree:
-    """Code that Python runs as it is written, but for the formulas in it."""
+    """Code that Python runs as written, except for the formulas in it."""
     return _Within().visit(tree)
 
 
@@ -108,7 +108,7 @@ class _Within(ast.NodeTransformer):
 
 
 class _Apart(ast.NodeTransformer):
-    """Names for numbers that are no whole ones."""
+    """Replaces non-integer numbers by names."""
 
     def __init__(self) -> None:
         self.found: dict[str, ast.expr] = {}

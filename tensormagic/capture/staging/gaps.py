@@ -15,7 +15,7 @@ from tensormagic.ops.scalars import scalar
 
 
 def told_apart(left: Any, right: Any) -> None:
-    """Have a run refuse two nan that the caller has made: they may be one object."""
+    """Refuse at run time two nan from the caller, since they may be the same object."""
     values = [v for v in (left, right) if not isinstance(v, float)]
     if not values or not (_was_there(left) and _was_there(right)):
         return
@@ -39,7 +39,7 @@ def _was_there(value: Any) -> bool:
 
 
 def as_read(value: Any) -> Any:
-    """A list or a tuple with nan in it, as a cell has read them from the notebook: objects that Python may ask for; others as they are."""
+    """A list or tuple with nan, as a cell read it from the notebook; other values unchanged."""
     if type(value) in {list, tuple}:
         parts = [as_read(v) for v in value]
         return type(value)(parts) if any(a is not b for a, b in zip(parts, value, strict=True)) else value

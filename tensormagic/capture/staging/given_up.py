@@ -17,9 +17,9 @@ _PLAIN = {list, tuple, dict, set, zip, map, filter, enumerate, reversed}
 
 @contextmanager
 def ending_generators(given_up: Callable[[Exception], bool]) -> Generator[None]:
-    """End the generators that the block has left half-way where what it raises says that it is ``given_up``.
+    """Close generators that the block has left unfinished, if its error means that it is ``given_up``.
 
-    They end within the capture: what they print and change then is given up with it.
+    They end within the capture, so that their prints and changes are abandoned with it.
     """
     try:
         yield

@@ -21,19 +21,19 @@ PASSES = 12
 
 @dataclass(frozen=True, eq=False)
 class Replaced:
-    """Python's lists, and what stands in their places: the variables, what these held, and lists without a known length."""
+    """Python lists and the growing lists in their place, with their variables."""
 
     slots: list[Slot]
     before: list[list[Any]]
     made: list[GrownList]
 
     def back(self) -> None:
-        """Have the variables hold Python's lists again."""
+        """Restore Python's lists in the variables."""
         for slot, value in zip(self.slots, self.before, strict=True):
             slot.set(value)
 
     def listed(self) -> None:
-        """Have Python's lists, where values are there, hold what was appended: elements of arrays, of which the length is computed."""
+        """In cells, extend Python's lists by what was appended: elements of arrays of computed length."""
         stacks = [m.stacks if m.like is not None else [] for m in self.made]
         classes = [m.several for m in self.made]
         beside = [*(m.count.node for m in self.made), *(n for nodes in stacks for n in nodes)]
@@ -79,7 +79,7 @@ def until_typed(made: Sequence[GrownList], stage: Callable[[], None]) -> None:
 
 
 def retyped(stage: Callable[[], None]) -> None:
-    """Run ``stage``; what it appends to a list that has grown before may be of another type."""
+    """Run ``stage``, again if it appends values of other types to a list than before."""
     for passes in range(1, PASSES + 1):
         try:
             stage()

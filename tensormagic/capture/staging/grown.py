@@ -84,7 +84,7 @@ class GrownList(Journaled):
             self._append(value, once=True)
 
     def widen(self) -> None:
-        """Hold what was appended in the types that are known by now."""
+        """Convert what was appended to the types known by now."""
         for k, t in enumerate(self.types):
             tape = self.state.get(str(k))
             if tape is None:
@@ -117,7 +117,7 @@ class GrownList(Journaled):
         return known
 
     def _is_coded(self, number: int) -> bool:
-        """Whether it is data-dependent of which class a number of an element is, and noted for each."""
+        """Whether a number in an element has a data-dependent class, which is recorded for each element."""
         return len(self.classes[number]) > 1 and all(map(number_classes.is_number, self.classes[number]))
 
     # what Python does with lists --------------------------------------------------------------------------------------
@@ -265,13 +265,13 @@ class GrownList(Journaled):
 
     @property
     def codes(self) -> dict[int, Node]:
-        """For the numbers of several classes the array of what says of which each is."""
+        """The arrays of class codes for numbers of several classes."""
         coded = [k for k in range(len(self.types)) if self._is_coded(k)]
         return {k: stack_tape(self.state[_class(k)].node, self.size, python(int)) for k in coded}
 
     @property
     def several(self) -> list[Classes | None]:
-        """For each number of an element its classes, where there are several, with the array of what says of which each is."""
+        """For each number in an element its possible classes with the array of codes, or None if there is one class."""
         codes = self.codes
         return [Classes(codes[k], c) if k in codes else None for k, c in enumerate(self.classes)]
 
@@ -292,7 +292,7 @@ class GrownList(Journaled):
         return self.stacks[0] if plain else self._unless_empty(self.stacks[0])
 
     def _unless_empty(self, node: Node) -> Node:
-        """A value that is of another type where there are no elements."""
+        """A value that has another type if the list is empty."""
         if self.first:
             return node
         frame = usercode.user_frame()
@@ -309,7 +309,7 @@ class GrownList(Journaled):
 
     @property
     def shown(self) -> Node | None:
-        """The array of its elements, where these are numbers or arrays, of which Python shows a list; None where there are none."""
+        """The array of its elements, if these are numbers or arrays, which Python shows as a list; else None."""
         if self.like is None:
             return None
         if len(self.types) != 1 or not is_number(self.like.build([0])):
@@ -377,18 +377,18 @@ class Others:
 
 
 def _merged(first: Type, second: Type) -> Type:
-    """The type that holds numbers, or arrays, of two types: of numbers it is noted of which each is."""
+    """The type that holds numbers, or arrays, of two types; for numbers, the class of each is recorded."""
     numbers = number_classes.is_number(first) and number_classes.is_number(second) and number_classes.followed()
     return one_type(f"the elements of {WHAT} have", first, second, promotes=numbers)
 
 
 def _class(number: int) -> str:
-    """The key of the tape that says of which class a number of each element is."""
+    """The key of the tape with the class codes of a number in each element."""
     return f"class {number}"
 
 
 def _classes(node: Node) -> Classes:
-    """The classes of what is appended: of an array, and where nobody can tell, the one that it has in the graph."""
+    """The possible classes of an appended value; that of the graph if nothing else is known."""
     found = None
     if number_classes.is_number(node.type) and number_classes.followed():
         found = number_classes.classes_of(node)
@@ -408,7 +408,7 @@ def unstacked(array: Tensor) -> GrownList:
 
 
 def _of_stacks(stacks: Sequence[Tensor], like: GrownList, codes: Mapping[int, Tensor]) -> GrownList:
-    """The list whose elements are like those of another, where the arrays of their numbers, and of their classes, are there."""
+    """A list like another one, from the arrays of its numbers and class codes."""
     found = GrownList([])
     found.like, found.types, found.narrowest, found.classes = like.like, like.types, like.narrowest, like.classes
     found.others = like.others

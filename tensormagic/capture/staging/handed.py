@@ -38,7 +38,7 @@ _CONVERTING = (float, int, bool, complex)
 
 
 def staged(function: Any) -> Any:
-    """A function, method or callable object of the user's, staged; any other as it is."""
+    """A user's function, method or callable object staged; anything else unchanged."""
     kind = type(function)
     if kind is FunctionType:
         capture = context.current()
@@ -76,7 +76,7 @@ _DISPATCHED = type(np.apply_along_axis)
 
 
 def handing(function: Callable[..., Any], given: Any, called: Callable[[Any], Any]) -> Callable[..., Any]:
-    """``function`` in place of the ``given`` one, handed functions of the user's staged, and Python's own as they are ``called``."""
+    """``function`` in place of ``given``, called with user functions staged, and with Python's own as they are ``called``."""
     pythons = given in _PYTHONS or isinstance(getattr(given, "__self__", None), list)
 
     def handed(value: Any) -> Any:

@@ -54,7 +54,7 @@ def leaves_of(part: ast.AST) -> frozenset[Leaf]:
 
 
 def _writing(part: Any) -> Hashable:
-    """The same for what is written alike."""
+    """The same for expressions that are written alike."""
     kind = part.__class__
     if kind is ast.Name:
         return kind, part.id
@@ -152,14 +152,14 @@ def is_of_angles(node: ast.AST) -> bool:
 
 
 def is_logarithm(node: ast.AST) -> bool:
-    """Whether a value is a logarithm, or an exponential of what is not seen to be complex: no rule is about such."""
+    """Whether a value is a logarithm, or an exponential, of something apparently real: no rule applies to these."""
     if not isinstance(node, ast.Call):
         return False
     return name_of(node.func) in numpys.LOGARITHMS or is_exponential(node)
 
 
 def is_exponential(node: ast.AST) -> bool:
-    """Whether a value is an exponential, of what is not seen to be complex."""
+    """Whether a value is an exponential of something apparently real."""
     return (
         isinstance(node, ast.Call) and name_of(node.func) in numpys.EXPONENTIALS and not any(map(is_complex, node.args))
     )
@@ -227,7 +227,7 @@ def bound_by(node: ast.AST) -> Iterator[str]:
 
 
 def stored_by(statement: ast.Assign | ast.AugAssign) -> Iterator[str]:
-    """The names of arrays that a statement stores into, at whatever place."""
+    """The names of arrays that a statement stores into."""
     for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
         if isinstance(statement, ast.AugAssign):
             yield from (n.id for n in walk(target) if isinstance(n, ast.Name))
@@ -260,22 +260,22 @@ def roots_of(target: ast.expr) -> Iterator[str]:
 
 
 class Seen(NamedTuple):
-    """What stands in a value, whatever its names have got.
+    """What an expression contains, whatever its names hold.
 
     Parameters
     ----------
     names
         The names in it.
     visible, handed
-        Those that rules see; those that functions of the user's are handed, of which it is known what they give.
+        Those that rules see; those passed to user functions whose results are known.
     near, alone
-        Whether there is a quotient or the like, a function of angles.
+        Whether there is a quotient or the like, a trigonometric function.
     calls
-        The names of functions that are called in it, whose results rules see.
+        The names of called functions whose results rules see.
     sums
         The sums and differences in it.
     products
-        What stands in the two factors of products in it, where both have names.
+        The factors of products in it, if both have names.
     multiplies
         Whether there is a product in it.
     mean
@@ -295,18 +295,19 @@ class Seen(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a statement gives to names.
+    """What a statement assigns.
 
     Parameters
     ----------
     returned
-        What stands in the value that it returns.
+        The content of the value it returns.
     given, value
-        What stands in what names get, and in the value that is written.
+        The content of what names get, and of the written value.
     bound, stored, anew
-        The names that it binds or stores into at a known place, that it stores into at any, and that have got nothing else then.
+        The names it binds or stores into at a known place, that it stores into anywhere, and that are replaced
+        completely.
     viewed
-        The array of which the one that is bound may be a view.
+        The array of which the bound one may be a view.
     """
 
     returned: Seen | None
@@ -326,7 +327,7 @@ Noted = tuple[ast.AST, str, tuple[Seen, ...]]
 
 
 class Text:
-    """The text of a function, of which each part is looked through once, whatever is asked of it."""
+    """The text of a function; each part is analysed only once."""
 
     def __init__(self) -> None:
         self._seen: dict[ast.AST, Seen] = {}
@@ -334,7 +335,7 @@ class Text:
         self._notable: dict[ast.AST, list[Noted]] = {}
 
     def notable(self, part: ast.AST) -> list[Noted]:
-        """The calls, sums, quotients and powers in a statement or an expression, what is inside first."""
+        """The calls, sums, quotients and powers in a statement or expression, inner ones first."""
         found = self._notable.get(part)
         if found is None:
             found = self._notable[part] = []

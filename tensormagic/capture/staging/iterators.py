@@ -107,7 +107,7 @@ class Placed(Items):
 
 
 def _over(items: Items, own_class: type, sources: Sequence[Any]) -> LazyIterator:
-    """An iterator, which takes from others of these ``sources``."""
+    """An iterator that takes from the iterators ``sources``."""
     for source in sources:
         if isinstance(source, LazyIterator):
             source.lost = f"a {own_class.__name__} that takes from it"
@@ -163,7 +163,7 @@ def ndenumerate(arr: Any) -> Any:
 
 
 def pythons(items: Items, lent: Callable[[Any], Any] | None = None) -> Any:
-    """What Python's own function gives for what is gone over by number; of what is ``lent`` for values, where others go over it."""
+    """Python's own iterable for one indexed by number; for lent values if others iterate over it."""
     if isinstance(items, Range):
         return range(*(int(v) for v in (items.start, items.stop, items.step)))
     if isinstance(items, Zipped):
@@ -182,7 +182,7 @@ def pythons(items: Items, lent: Callable[[Any], Any] | None = None) -> Any:
 
 
 def _handed_out(value: Any, lent: Callable[[Any], Any]) -> Any:
-    """What other code goes over that is given such an iterator."""
+    """What other code receives for such an iterator."""
     if isinstance(value, Items):
         return pythons(value, lent)
     return going_on(value, lent) if isinstance(value, LazyIterator) else value
@@ -192,7 +192,7 @@ hooks.handed_out = _handed_out
 
 
 def going_on(iterator: LazyIterator, lent: Callable[[Any], Any] | None = None) -> Any:
-    """Python's own iterator, which goes on where a cell's has ended; itself where that is not known."""
+    """Python's own iterator continuing where a cell's has stopped; itself if that is not known."""
     if iterator.lost:
         return iterator
     if iterator.ended:

@@ -111,7 +111,7 @@ class Jumps:
     ) -> tuple[list[ast.stmt], set[str]]:
         """A block without jumps, and the names that may say after it that a jump was taken.
 
-        ``tail`` says that nothing follows the block in its loop, or in its function.
+        ``tail``: nothing follows the block in its loop, or in its function.
         """
         done: list[ast.stmt] = []
         rest = list(statements)
@@ -222,7 +222,7 @@ def _test_inside(statement: ast.While) -> None:
 
 
 def _moved(statement: ast.If, rest: list[ast.stmt]) -> list[ast.stmt]:
-    """What follows an ``if`` of which one way jumps belongs to the other way; gives what is left to follow it."""
+    """Move what follows an ``if`` with a jump on one branch into the other branch; returns what still follows."""
     first, second = leaves(statement.body), leaves(statement.orelse)
     if first and not second:
         statement.orelse = [*statement.orelse, *rest]

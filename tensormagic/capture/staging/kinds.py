@@ -25,7 +25,7 @@ from tensormagic.ops.form import to_form
 
 
 def is_instance(value: Any, kinds: Any) -> Any:
-    """``isinstance``: a lazy array is what NumPy would have made, a list without a known length a list."""
+    """``isinstance``: a lazy array counts as what NumPy would have made, a list of unknown length as a list."""
     if isinstance(value, OneOf):
         return value.mapped(lambda v: is_instance(v, kinds))
     if isinstance(value, LazyText):
@@ -47,7 +47,7 @@ def is_instance(value: Any, kinds: Any) -> Any:
 
 
 def _one_of(kind: Type) -> Any:
-    """Some array, NumPy scalar or Python number of the class that a lazy value stands for: classes may ask for what it has."""
+    """A sample array, NumPy scalar or Python number of a lazy value's class, whose attributes can be examined."""
     return np.empty((0,) * kind.ndim) if kind.form == "array" else stands_for(kind)(0)
 
 
@@ -66,7 +66,7 @@ def stands_for(kind: Type) -> type:
 
 
 def type_of(*args: Any, **options: Any) -> Any:
-    """``type``: of a lazy value, the class of what NumPy would have made."""
+    """``type``: for a lazy value, the class of what NumPy would have made."""
     if len(args) == 3 and isinstance(args[2], dict) and (frame := usercode.user_frame()) is not None:
         args = (*args[:2], {"__module__": frame.f_globals["__name__"], **args[2]})  # what Python asks its caller for
     if len(args) != 1:
@@ -86,7 +86,7 @@ def type_of(*args: Any, **options: Any) -> Any:
 
 
 def class_of(value: Any) -> Any:
-    """``value.__class__``: of what stands for something else, the class of that."""
+    """``value.__class__``: for a stand-in, the class of what it stands for."""
     stands = isinstance(value, Tensor | TensorError | GrownList | Lifting | StandIn)
     return type_of(value) if stands else value.__class__
 
@@ -118,7 +118,7 @@ def has_attribute(value: Any, name: str) -> Any:
 
 
 def attribute(value: Any, name: str, *default: Any) -> Any:
-    """``getattr``: a lazy number has no more than numbers have; what is not captured is refused, and no default."""
+    """``getattr``: a lazy number has only the attributes of numbers; uncaptured ones are refused, even with a default."""
     if name == "__class__":
         return class_of(value)
     if default and isinstance(value, Tensor):

@@ -49,26 +49,26 @@ _ERRSTATE = {"np.errstate", "numpy.errstate"}
 
 
 class Written(NamedTuple):
-    """What is known of a function by its text.
+    """Facts about a function from its text.
 
     Parameters
     ----------
     node
         The text.
     called
-        What it calls by name, as ``f`` or ``np.where``, each with the largest number of arguments by position.
+        What it calls by name, such as ``f`` or ``np.where``, each with the largest number of positional arguments.
     asked
-        What it asks modules for beside calls, as ``np.pi``.
+        Attributes of modules it reads beside calls, such as ``np.pi``.
     stores, loops
         Whether it may store into an array, and whether it has a loop.
     ranges
-        Whether all ``range`` in it is gone over by loops, and these go over nothing else.
+        Whether loops iterate over all its ``range``, and over nothing else.
     products
-        Whether it has a product of matrices by its operator.
+        Whether it uses the matrix product operator.
     traits
-        What stands in it, for rules for accuracy.
+        What occurs in it, for rules about accuracy.
     told
-        What is told of its differences, by what is known of the functions around.
+        The answers about its differences, by the facts about surrounding functions.
     """
 
     node: ast.FunctionDef
@@ -84,7 +84,7 @@ class Written(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def written(code: CodeType) -> Written | None:
-    """What is known of a function by its text; None where anything in it is not among what is known here."""
+    """The facts about a function from its text; None if anything in it is not understood here."""
     node = source.found(code)
     if not isinstance(node, ast.FunctionDef):
         return None
@@ -110,7 +110,7 @@ def written(code: CodeType) -> Written | None:
 
 
 class _Reading:
-    """A text that is gone through once, and what was found in it."""
+    """One traversal of a text, and what was found."""
 
     def __init__(self) -> None:
         self.called: dict[str, int] = {}
@@ -125,7 +125,7 @@ class _Reading:
         self.loops = self.ranges = self.counted = 0  # loops, calls of `range`, and loops that go over one
 
     def reads(self, body: list[ast.stmt]) -> bool:
-        """Whether there is only what is known. What stands in indices, ranges and sizes comes second: rules are not about it."""
+        """Whether everything is understood. Indices, ranges and sizes are read second: rules are not about them."""
         inside: list[ast.AST] = []
         return self._goes_through([*body], inside, counts=True) and self._goes_through(inside, inside, counts=False)
 
@@ -149,12 +149,12 @@ class _Reading:
         return True
 
     def _meets(self, node: ast.AST, pending: list[ast.AST], inside: list[ast.AST], *, counts: bool) -> bool:
-        """Note what is no name, and more than its parts; False for what is not known."""
+        """Record a node that is not just a name with parts; False if it is not understood."""
         meets = _MEETS.get(node.__class__)
         return meets is not None and meets(self, node, pending, inside, counts)
 
     def item(self, node: ast.Subscript, pending: list[ast.AST], inside: list[ast.AST], counts: bool) -> bool:
-        """An item of something, or what is stored into one."""
+        """An item that is read or stored."""
         self.stores = self.stores or node.ctx.__class__ is ast.Store
         if counts and isinstance(node.value, ast.Name):
             self.held.add(node.value.id)
@@ -210,7 +210,7 @@ class _Reading:
         return True
 
     def _only_warns(self, item: ast.withitem) -> bool:
-        """Whether a block has its own say on NumPy's warnings, and no more."""
+        """Whether a ``with`` block only changes NumPy's warnings."""
         call = item.context_expr
         if item.optional_vars or not isinstance(call, ast.Call) or call.args:
             return False
@@ -221,7 +221,7 @@ class _Reading:
         return all(isinstance(k.value, ast.Constant) and k.value.value in {"ignore", "warn"} for k in call.keywords)
 
     def _asks(self, node: ast.Attribute, pending: list[ast.AST]) -> bool:
-        """Note what is asked of an array or a module; False for anything else."""
+        """Record an attribute of an array or a module; False for anything else."""
         if not isinstance(node.ctx, ast.Load):
             return self._shapes(node)
         self.names.add(node.attr)
@@ -233,7 +233,7 @@ class _Reading:
         return True
 
     def _shapes(self, node: ast.Attribute) -> bool:
-        """Note the name of an array that gets another shape; False for what is no such thing."""
+        """Record the name of an array whose shape is assigned; False for anything else."""
         if node.attr != "shape" or not isinstance(node.value, ast.Name):
             return False
         self.names.update(("shape", node.value.id))
@@ -319,7 +319,7 @@ _MEETS: dict[type[ast.AST], Callable[..., bool]] = {
 
 
 def _is_text(node: ast.expr, inside: list[ast.AST]) -> bool:
-    """Whether a node is the text of an error, whose values are added to what is still to be gone through."""
+    """Whether a node is the text of an error; the values in it are added to those still to be read."""
     if isinstance(node, ast.JoinedStr):
         values = [v for v in node.values if isinstance(v, ast.FormattedValue)]
         inside += [v.value for v in values]

@@ -24,9 +24,9 @@ from tensormagic.ops.scalars import scalar
 
 
 def aligned(first: Any, second: Any, said: str = "") -> tuple[Any, Any]:
-    """Two values in one form, where one of them, or a part of it, is None or may be; else as they are.
+    """Two values in one form, if one of them, or a part, is or may be None; else unchanged.
 
-    Cells ask the data, or have Python go on: there both stay as they are.
+    In cells, both stay unchanged: values can be computed there, or Python takes over.
     """
     if context.in_cell() or first is UNBOUND or second is UNBOUND:
         return first, second
@@ -50,7 +50,7 @@ def _aligned(first: Any, second: Any, said: str) -> tuple[Any, Any]:
 
 
 def _as_one_of(first: Any, second: Any, said: str) -> tuple[Any, Any]:
-    """Two values of different forms as one of several values; as they are where no such value can stand for them."""
+    """Two values of different forms as choices of several; unchanged if no such value can represent them."""
     options = [list(v.options) if isinstance(v, OneOf) else [v] for v in (first, second)]
     if not all(map(_may_be_one, [*options[0], *options[1]])) or _alike(first, second):
         return first, second
@@ -62,7 +62,7 @@ def _as_one_of(first: Any, second: Any, said: str) -> tuple[Any, Any]:
 
 
 def _among(value: Any, options: Sequence[Any], forms: Sequence[Any], said: str) -> OneOf:
-    """A value as one of several of these forms, of which it may be ``options``."""
+    """A value as one of several forms, given the ``options`` it may be."""
     own = [next((k for k, v in enumerate(options) if _alike(v, form)), None) for form in forms]
     places = [own.index(k) for k in range(len(options))]
     code = constant(places[0])
@@ -100,7 +100,7 @@ def _alike(first: Any, second: Any) -> bool:
 
 
 def _lifted(value: Any, inner: Any, like: Any, said: str) -> Any:
-    """A value that may be None: ``inner`` where it is there, and where it is None, zeros in the form of ``like``."""
+    """A value that may be None: ``inner`` if it is not None, else zeros in the form of ``like``."""
     if isinstance(value, Perhaps):
         return value if inner is value.inner else _made(value.flag, inner, value.said or said)
     return _made(wrap(constant(value is not None)), _zeros(like) if inner is None else inner, said)
@@ -114,7 +114,7 @@ def _made(flag: Tensor, inner: Any, said: str) -> Perhaps:
 
 
 def _may_be_none(value: Any) -> bool:
-    """Whether a value is of a kind of which a region can hold that it is there, or not."""
+    """Whether a region can represent that a value of this kind is None."""
     if isinstance(value, Perhaps):
         return True
     leaves, _ = flatten(value)
@@ -129,7 +129,7 @@ def _zeros(like: Any) -> Any:
 
 
 def _kind_of(container: Any) -> Any:
-    """The class of a container, and what it has places for."""
+    """The class of a container, and its keys or number of items."""
     keys = tuple(container) if isinstance(container, dict) else len(items_of(container))
     return type(container), keys
 
@@ -142,7 +142,7 @@ def _note() -> None:
 
 
 def unstaged(function: Any) -> Any:
-    """A function that is not staged: what it asks of a data-dependent value, Python would answer."""
+    """A function that is not staged: Python would answer its questions about a data-dependent value."""
     capture = context.current()
     if capture is None or not capture.refusals.deferred or not isinstance(function, FunctionType | MethodType):
         return function

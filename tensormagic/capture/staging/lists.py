@@ -53,14 +53,14 @@ class Append:
 
     @property
     def nodes(self) -> list[Node]:
-        """All that an iteration has to keep of it: behind its numbers and arrays what says of which class numbers are."""
+        """The nodes that an iteration keeps of it: numbers and arrays, then class codes."""
         return [*self.parts.nodes, *(c.code for c in self.classes if c is not None)]
 
 
 def own_lists(
     world: World, functions: Sequence[Any], names: Sequence[str], more: Sequence[list[Any] | Journaled]
 ) -> None:
-    """Have lists grow in an iteration: those that the running code reaches by one of ``names`` alone, and ``more``."""
+    """Let lists grow in an iteration: those reachable only by one of ``names``, and ``more``."""
     inside = {
         id(v)
         for container, _ in world.containers
@@ -87,7 +87,7 @@ def _items(container: Any) -> list[Any]:
 
 
 def appended(outcome: Outcome) -> list[Append]:
-    """What an iteration has appended, in order."""
+    """The values that an iteration has appended, in order."""
     _none_inside([v for _, new in outcome.grown for v in new], [*outcome.slots.values()])
     found = [outcome.seen(lambda value=v, into=into: _taken(into, value)) for into, new in outcome.grown for v in new]
     if len(found) > MOST:
@@ -102,7 +102,7 @@ _HOLDERS = list, dict  # what can be changed where it has another name
 
 
 def _none_inside(values: list[Any], named: list[Any]) -> None:
-    """Refuse a list in what is appended that has a name, or another place there, too: what is left of an iteration has it once."""
+    """Refuse appended values with a list that has a name or occurs elsewhere: what remains of an iteration has it once."""
     inside = [part for v in values for part in _holders_in(v)]
     others = {id(v) for v in (*values, *named) if isinstance(v, _HOLDERS)}
     if len({*map(id, inside)}) < len(inside) or any(id(part) in others for part in inside):
@@ -135,14 +135,14 @@ def _taken(into: list[Any], value: Any) -> Append:
 
 
 def _taken_whole(into: list[Any], value: list[Any], numbers: Stack) -> Append:
-    """A list that a loop in the iteration has made: one array, not as many numbers."""
+    """A list made by an inner loop, appended as one array, not as single numbers."""
     count, form = len(numbers.elements), numbers.form
     parts = Parts((numbers.node,), (None,), (count, form), lambda rows: list_of(rows[0], form, count))
     return Append(into, parts, [None], [None], value)
 
 
 def _several(number: Node) -> Classes | None:
-    """The classes of a number, where it is data-dependent of which it is."""
+    """The possible classes of a number of data-dependent class; else None."""
     if not number_classes.is_number(number.type) or not number_classes.followed():
         return None
     found = number_classes.classes_of(number)
@@ -166,16 +166,16 @@ def put(stack: Node, value: Node, index: Node) -> Node:
 
 
 class Kept(NamedTuple):
-    """What the last iteration has appended: where its arrays are now, and what each of its lists and dictionaries is now."""
+    """What the last iteration has appended: where its arrays, lists and dictionaries are now."""
 
     arrays: dict[Buffer, list[Buffer]]
     holders: list[tuple[Any, Any]]
 
 
 def extend(found: Sequence[Append], ends: Sequence[Node], *, asked: bool) -> Kept:
-    """Have the lists hold what all iterations have appended; gives where that of the last iteration is now.
+    """Extend the lists by what all iterations have appended; returns where that of the last iteration is now.
 
-    ``asked``: values are there, and say of which class numbers are.
+    ``asked``: values are known, and with them the classes of numbers.
     """
     given, count = iter(ends), int(hint(ends[0].type.shape[0]) or 0)
     columns: dict[int, tuple[list[Any], list[list[Any]]]] = {}

@@ -27,7 +27,7 @@ _BINDING = {
 
 
 def own_nodes(root: ast.AST) -> Iterator[ast.AST]:
-    """``root`` and what is below it, but not what is inside functions and classes, nor operators and contexts."""
+    """``root`` and the nodes below it, except inside functions and classes, and except operators and contexts."""
     pending = [root]
     while pending:
         node = pending.pop()
@@ -67,7 +67,7 @@ def _held(statement: ast.AST, what: str, ask: Callable[[], Any]) -> Any:
 
 
 def bound_once(statement: ast.AST) -> dict[str, None]:
-    """The names that a statement binds, where it changes no more."""
+    """The names that a statement binds, cached."""
     return _held(statement, "tensor_binds", lambda: bound([statement]))
 
 
@@ -124,7 +124,7 @@ def stored_into(statements: Iterable[ast.stmt]) -> set[str]:
 
 
 def appended_to(statements: Iterable[ast.stmt]) -> set[str]:
-    """The names of which statements call ``append``, and do nothing else with them."""
+    """The names on which statements only call ``append``."""
     nodes = [n for s in statements for n in walk(s)]
     calls = [n.value for n in nodes if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call)]
     ways = [c.func for c in calls if len(c.args) == 1 and not c.keywords and isinstance(c.func, ast.Attribute)]
@@ -154,7 +154,7 @@ def lists_changed(statements: Iterable[ast.stmt]) -> set[str]:
 
 
 def read(*nodes: ast.AST | None) -> set[str]:
-    """The names that are read in ``nodes``, those of functions in them too; what is deleted has to be there as well."""
+    """The names read in ``nodes``, including functions in them; deleted names count, as they must exist."""
     return {
         n.id
         for node in nodes
@@ -195,7 +195,7 @@ def keeps(names: Iterable[str], *nodes: ast.AST) -> bool:
 
 
 def _at_once(nodes: Iterable[ast.AST]) -> set[int]:
-    """The functions and generators that are used where they stand: called, or given to what goes over all of them."""
+    """The functions and generators used on the spot: called, or passed to something that consumes them."""
     found: set[int] = set()
     for call in (n for root in nodes for n in walk(root) if isinstance(n, ast.Call)):
         made = [call.func, *(call.func.args if isinstance(call.func, ast.Call) else ())]
@@ -223,14 +223,14 @@ def changed_by_scopes(statements: Iterable[ast.AST]) -> set[str]:
 
 
 def before_block(statements: Sequence[ast.stmt], after: set[str]) -> set[str]:
-    """The names that are needed before a block, of which ``after`` are needed behind it."""
+    """The names needed before a block, given those needed ``after`` it."""
     for statement in reversed(statements):
         after = before(statement, after)
     return after
 
 
 def before(statement: ast.stmt, after: set[str]) -> set[str]:
-    """The names that are needed before a statement, of which ``after`` are needed behind it."""
+    """The names needed before a statement, given those needed ``after`` it."""
     if isinstance(statement, ast.If):
         return _read_once(statement.test) | before_block(statement.body, after) | before_block(statement.orelse, after)
     if isinstance(statement, ast.For | ast.While):
@@ -256,7 +256,7 @@ def before_loop(loop: ast.For | ast.While, after: set[str]) -> set[str]:
 
 
 def entering(loop: ast.For | ast.While, after: set[str]) -> set[str]:
-    """The names whose value before an iteration matters in it or in a later one, or behind the loop where an iteration leaves it."""
+    """The names whose value before an iteration matters in it or later, or after the loop if an iteration leaves it."""
     targets = set(bound_once(loop.target)) if isinstance(loop, ast.For) else set[str]()
     test = _asked(loop)
     return (before_block(loop.body, before_iteration(loop, after)) - targets) | test

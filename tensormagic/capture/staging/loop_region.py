@@ -41,16 +41,16 @@ _TRUTH = python(bool)
 
 
 class Leaving:
-    """What is done once a loop has been traced: its region is built, and what it has changed holds the region's results.
+    """Builds the region of a traced loop, and assigns its results to what the loop has changed.
 
     Parameters
     ----------
     loop
         The loop.
     ran
-        Whether any iteration has run; None where one has for sure.
+        Whether any iteration has run; None if one surely has.
     stacks
-        The carries of what iterations append.
+        The carries of appended values.
     """
 
     def __init__(self, loop: Loop, ran: Node | None, stacks: Sequence[Carry] = ()) -> None:
@@ -115,7 +115,7 @@ class Leaving:
     def _built(
         self, build: Callable[[list[Carry]], Sequence[Node]], last: Sequence[Last], origins: Origins, *, asked: bool
     ) -> dict[Carry, Node]:
-        """The region, and what each carry is behind it."""
+        """The region, and the value of each carry after it."""
         carries = [c for s in self.loop.carried.values() for c in s.carries]
         carries += [
             *self.loop.buffers.values(),
@@ -139,7 +139,7 @@ class Leaving:
         return ends
 
     def _left(self, ends: dict[Carry, Node], last: Sequence[Last]) -> Iterator[tuple[Slot, Parts, list[Tensor]]]:
-        """The numbers and arrays that names hold behind the loop: those that are carried, and those of the last iteration."""
+        """The numbers and arrays that names hold after the loop: carried ones, and those of the last iteration."""
         for slot, carried in self.loop.carried.items():
             pairs = zip(carried.values, carried.conditions, strict=True)
             yield slot, carried.parts, [self._result(slot, ends[v], ends[d] if d else None) for v, d in pairs]
@@ -148,7 +148,7 @@ class Leaving:
             yield slot, parts, [self._result(slot, ends[c], _either(d, self.ran)) for c, d in pairs]
 
     def _classify(self, carries: Sequence[Carry], ends: dict[Carry, Node], *, asked: bool) -> None:
-        """Note of which classes the numbers are that the loop leaves; where that can be ``asked``, they are of these."""
+        """Record the classes of the numbers that the loop leaves; if they can be ``asked``, set them."""
         coded = {c: Classes(ends[c.code], c.classes) for c in carries if c.code is not None}
         if self.loop.once:  # what each iteration makes one class of is of that class
             alike = {
@@ -173,7 +173,7 @@ class Leaving:
         return lambda b: b.born < self.loop.opened and b not in own and not is_own(b, slots)
 
     def _origins(self, starts: Mapping[Slot, Any], after: Mapping[Slot, Any]) -> Origins:
-        """Which of the arrays that were there before each array is that names hold behind the loop."""
+        """Which of the existing arrays each array is that names hold after the loop."""
         given = {t.place.buffer: key for key, t in self.loop.given().items()}
         leaves: dict[tuple[Slot, int], tuple[Leaf, Leaf, bool]] = {}
         for slot, start in starts.items():
@@ -229,7 +229,7 @@ class Leaving:
         return found, plain
 
     def _of_last_iteration(self, parts: Parts) -> Any:
-        """What the last iteration leaves, where that is numbers that depend on its index alone: worked out behind the loop."""
+        """What the last iteration leaves, if it is numbers depending on its index alone: computed after the loop; else None."""
         if (
             not self.loop.once
             or self.loop.index is None
@@ -282,7 +282,7 @@ class Leaving:
 
 
 def _either(defined: Node | None, ran: Node | None) -> Node | None:
-    """Whether a name is bound behind a loop: None where it is for sure."""
+    """Whether a name is bound after a loop: None if it surely is."""
     if defined is None or ran is None:
         return None
     return ran if defined is constant(False) else scalar.logical_or(defined, ran)
@@ -316,7 +316,7 @@ def counted(loop: Loop, count: Node, index: Node) -> None:
 def conditional(loop: Loop, test: Node, ran: Node | None, index: tuple[Node, Node] | None = None) -> None:
     """A ``while`` region: iterations as long as ``test`` holds before them.
 
-    ``index`` counts the iterations: what it is in an iteration, and what it is where ``test`` is asked.
+    ``index`` counts the iterations: its value in an iteration, and its value when ``test`` is evaluated.
     """
     if loop.appended:
         raise Grows(

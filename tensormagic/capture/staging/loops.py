@@ -49,24 +49,24 @@ _TEXTS = 8  # texts that a variable may be, of all passes together, while each f
 
 
 class Loop:
-    """One loop that is being staged.
+    """One loop being staged.
 
     Parameters
     ----------
     functions
-        The iteration and what is asked between iterations, for what they can reach.
+        The iteration and what is called between iterations, for their reach.
     names
         What the syntax says of it.
     run
-        Runs one iteration; gives whether to go on, as ``(before the iteration, after it)``.
+        Runs one iteration; returns whether to go on, as ``(before the iteration, after it)``.
     once
         Whether at least one iteration is known to run.
     lists
-        Lists that an iteration appends to, beside those that the syntax names.
+        Further lists that an iteration appends to, beside those in the syntax.
     over
-        What the loop goes over.
+        What the loop iterates over.
     varies
-        Whether arrays may have another length from iteration to iteration.
+        Whether arrays may change their length from iteration to iteration.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Loop:
     # what is carried --------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """A first guess: numbers and arrays that an iteration reads and binds anew, and what it stores into by name."""
+        """A first guess of the carries: what an iteration reads and rebinds, and what it stores into by name."""
         for name in self.names.entering:
             value = self.slots[name].get()
             in_place = isinstance(value, Tensor) and value.type.form == "array" and name not in self.names.anew
@@ -219,7 +219,7 @@ class Loop:
         return self.shares.learn(before, self.given(), after, self.opened)
 
     def _is_known(self, buffer: Buffer) -> bool:
-        """Whether others than what is carried know an array."""
+        """Whether an array has references other than the carries."""
         return not is_own(buffer, list(self.carried), [self.over])
 
     def _iteration(self) -> tuple[Any, Any]:
@@ -243,7 +243,7 @@ class Loop:
         return self.run()
 
     def _slots(self) -> None:
-        """Compare what slots hold after an iteration with what they held before."""
+        """Compare slots after an iteration with their values before it."""
         changed = dict(self.outcome.slots)
         for slot, carried in list(self.carried.items()):
             self._compare(carried, changed.pop(slot, slot.get()))
@@ -260,7 +260,7 @@ class Loop:
         self.elements |= found
 
     def _grow(self, slot: Slot, value: Any) -> None:
-        """Carry a slot that was taken for constant."""
+        """Carry a slot that was assumed constant."""
         check_kept(slot, value)
         self.settled = False
         before = slot.get()
@@ -306,7 +306,7 @@ class Loop:
                 self.settled = False
 
     def _refuse_longer(self, slot: Slot, value: Any) -> None:
-        """Raise where pass after pass finds a longer text with numbers in it, as ``out += f"{v} "`` makes: there is no end of that."""
+        """Raise if a text with numbers in it gets longer in each pass, as with ``out += f"{v} "``: this does not end."""
         found = self.texts.setdefault(slot, [])
         found.append(texts_among(value))
         if len(found) > 1 and found[-1] > found[-2] and sum(found) > _TEXTS:
@@ -316,7 +316,7 @@ class Loop:
             )
 
     def _stays(self, carried: CarriedSlot, value: Any) -> bool:
-        """Find entries that the iteration hands on as they are: it is traced again with what they are; whether it is."""
+        """Find entries that the iteration leaves unchanged, which means tracing again with them; returns whether there are any."""
         slot, known = carried.slot, carried.stays.paths
         found = [] if slot in self.dropped else carried.unchanged(value)
         if [*found] == known or (not found and not known):
@@ -374,7 +374,7 @@ class Loop:
         return all(isinstance(v, Tensor) and is_own(v.place.buffer, slots, [self.over]) for v in starts)
 
     def is_lazy(self, index: Node | None) -> bool:
-        """Whether there is anything in the loop but numbers made of Python's own, and ``index``: an array is, whatever it is made of."""
+        """Whether anything in the loop but numbers made of Python's own and ``index`` is lazy; arrays always count."""
         starts = [v for s in self.carried if s.get() is not UNBOUND for v in flatten(s.get())[0]]
         if self.buffers or any(isinstance(v, Tensor) for v in starts):
             return True
@@ -384,17 +384,17 @@ class Loop:
         return any(not n.needs or any(t.form == "array" for t in n.types) for n in computed)
 
     def _left(self) -> list[Node]:
-        """The numbers and arrays that an iteration leaves in what is carried, in other names and in lists."""
+        """The numbers and arrays that an iteration leaves in carries, in other names and in lists."""
         last = [(s, v) for s, v in self.outcome.slots.items() if s not in self.carried and v is not UNBOUND]
         parts = [self.parts_of(*one) for one in last] + [a.parts for a in self.appended]
         return [c.end for c in self._carries() if c.end is not None] + [n for p in parts for n in p.nodes]
 
     def nothing_like(self, slot: Slot, node: Node) -> Node:
-        """What stands for what no iteration has left yet: zeros, of no length along an axis whose length is known in one alone."""
+        """A placeholder for what no iteration has left yet: zeros, of length 0 along an axis whose length is known only in an iteration."""
         return zeros_of(node.type.with_shape(self._outside(slot, node.type), node.type.form))
 
     def begun(self, slot: Slot, node: Node) -> Node:
-        """What a name held before the loop, where zeros like what an iteration leaves may stand for what it had not."""
+        """A name's value before the loop, replaced by zeros like an iteration's value if shapes differ."""
         return node if self._outside(slot, node.type) == node.type.shape else self.nothing_like(slot, node)
 
     def _outside(self, slot: Slot, t: Type) -> tuple[Size, ...]:

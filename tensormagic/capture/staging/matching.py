@@ -16,7 +16,7 @@ Alternative = tuple[list[ast.expr], list[ast.stmt]]  # what has to hold of a val
 
 
 def lowered(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """Statements without ``match`` statements; those of functions in them stay as they are."""
+    """Statements with ``match`` lowered; functions in them stay unchanged."""
     lowering = _Matches()
     return [s for statement in statements for s in lowering.several(statement)]
 
@@ -81,7 +81,7 @@ def _all(tests: list[ast.expr]) -> ast.expr:
 
 
 def _alternatives(pattern: ast.pattern, value: ast.expr) -> list[Alternative]:
-    """The ways for a value to match, of which the first that does binds its names."""
+    """The alternatives for a value to match; the first one that does binds its names."""
     if isinstance(pattern, ast.MatchValue):
         return [([ast.Compare(value, [ast.Eq()], [pattern.value])], [])]
     if isinstance(pattern, ast.MatchSingleton):
@@ -111,7 +111,7 @@ def _bound(name: str, value: ast.expr) -> ast.stmt:
 
 
 def _either(found: list[Alternative]) -> list[Alternative]:
-    """Alternatives as one, where none of them binds a name."""
+    """Several alternatives as one, if none binds a name."""
     if len(found) == 1 or any(binds or not tests for tests, binds in found):
         return found
     return [([ast.BoolOp(ast.Or(), [_all(tests) for tests, _ in found])], [])]

@@ -27,7 +27,7 @@ from tensormagic.ops.leaf import constant
 
 
 class Partial(Tensor):
-    """A value that is there where ``defined`` is true; to use it elsewhere is an error when the graph runs."""
+    """A value that exists only if ``defined`` is true; other uses are an error when the graph runs."""
 
     __slots__ = ("defined", "raw")
 
@@ -44,7 +44,7 @@ class Partial(Tensor):
 
     @property
     def handed_back(self) -> Node:
-        """What a name holds at the end of a cell, where it is there: for sure, once code that always runs stored into it."""
+        """The value of a name at the end of a cell; unconditional once code that always runs has stored into it."""
         node = self.node
         return node if isinstance(self.place, _Asked) and True in self.place.stored else Question.of(node).unasked(node)
 
@@ -64,13 +64,13 @@ class _Asked(Place):
 
 @dataclass(frozen=True)
 class Question:
-    """Whether the value that an array holds is there: asked where that is used, and not where code begins that may use it."""
+    """Whether the value of an array exists: checked where it is used, not where code begins that may use it."""
 
     node: Node | None
 
     @classmethod
     def of(cls, node: Node) -> Question:
-        """What is asked before a value; nothing, where it is there for sure."""
+        """The check before a value, or none if it surely exists."""
         return cls(node if node.op is REQUIRE and node["error"] == "name" else None)
 
     def asked(self, node: Node) -> Node:
@@ -89,7 +89,7 @@ NONE = Question(None)
 
 
 class _Unsure(Buffer):
-    """The memory of a value that may not be there: whatever it holds, that is asked."""
+    """The memory of a value that may not exist: everything stored there is checked."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -128,13 +128,13 @@ class Parts:
     Parameters
     ----------
     nodes
-        Of its numbers and arrays, in order.
+        The nodes of its numbers and arrays, in order.
     defined
-        For each, the condition under which it is there; None for one that always is.
+        For each, the condition under which it exists; None for always.
     form
-        What two values of one structure have in common: containers, and whatever is no number.
+        What values of the same structure have in common: containers, and everything that is no number.
     build
-        Makes such a value of lazy arrays.
+        Rebuilds such a value from lazy arrays.
     """
 
     nodes: tuple[Node, ...]
@@ -149,7 +149,7 @@ class Parts:
 
 
 class _Fixed:
-    """What is no number, compared as Python compares it."""
+    """A non-number, compared as Python compares it."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

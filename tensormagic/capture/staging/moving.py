@@ -41,7 +41,7 @@ class _Other(Exception):  # noqa: N818 (no error: the loop is run as any other)
 
 
 class _Double(np.float64):
-    """A number that knows where it comes from."""
+    """A number that knows its origin."""
 
     __slots__ = ("origin",)
     origin: Any
@@ -249,7 +249,7 @@ class Moved(Plainly):
         return True
 
     def _leave(self) -> None:
-        """Have everything lazy again that came from what is lazy."""
+        """Make values lazy again that came from lazy ones."""
         found: dict[Any, Any] = {}
         self.fills: list[tuple[Any, Any]] = []
         self.seen: set[int] = set()

@@ -58,7 +58,7 @@ def own_text(value: Any, conversion: str, form: str) -> list[Any] | None:
 
 
 def _of_error(error: BaseException, conversion: str) -> list[Any] | None:
-    """The text of an exception, as Python puts it together of what it was made with."""
+    """The text of an exception, as Python builds it from the arguments."""
     kind: Any = type(error)
     if conversion == "r" and kind.__repr__ is BaseException.__repr__:
         pieces = [(a, "r", "") for a in error.args]

@@ -23,7 +23,7 @@ def of_array(value: Any, name: str) -> Any:
 
 
 def _there(value: Perhaps, name: str) -> Any:
-    """The attribute of what may be None: the graph raises what Python raises where it is."""
+    """The attribute of a value that may be None; the graph raises Python's error if it is."""
     if value.is_there is not None:
         return of_array(value.now, name)
     if not raising.defer(value.flag.node, AttributeError(f"'NoneType' object has no attribute {name!r}")):
@@ -35,7 +35,7 @@ _OF_DTYPES = {"dtype", "itemsize", "nbytes", "view", "tobytes", "data", "byteswa
 
 
 def _asked(value: Tensor, name: str) -> None:
-    """Raise what Python raises for a number of its own; the graph does, where data say whether it is one."""
+    """Raise Python's error for a Python number; when the graph runs if the class is data-dependent."""
     classes = asked_classes(value.node)
     types = [value.type] if classes is None else classes.types
     pythons = [t for t in types if t.form == "python"]

@@ -89,20 +89,20 @@ def once_for_all(
     stored: Callable[[], Iterable[Buffer]] = tuple,
     equal: Callable[[Sequence[Node], Sequence[Node]], bool] = operator.eq,
 ) -> Any:
-    """What ``run`` gives, called once for all.
+    """The result of ``run``, called once to represent many calls.
 
     Parameters
     ----------
     run
         The call.
     reached
-        The user's functions behind it, and what they are called with.
+        The user's functions involved, and their arguments.
     refused
-        Makes the error where each call would give something else.
+        Makes the error for calls that would give different results.
     stored
-        Afterwards, the arrays that all calls share and into which it has stored.
+        Called afterwards: the shared arrays into which it has stored.
     equal
-        Whether values are the same as others, computed in another way.
+        Whether values equal others that were computed differently.
     """
     capture = context.current()
     if capture is None:

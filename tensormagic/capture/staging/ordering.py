@@ -48,7 +48,7 @@ def sort(items: list[Any], *, key: Key | None = None, reverse: Any = False) -> N
 
 
 def extreme(plain: Callable[..., Any], values: list[Any], *, key: Key | None = None, smaller: bool) -> Any:
-    """``min`` or ``max`` of what is compared by keys, or part by part: the first one that no other goes before."""
+    """``min`` or ``max`` by keys, or part by part: the first item that no other precedes."""
     keys = values if key is None else [key(value) for value in values]
     if not has_lazy(keys) and not any(special.method_of(k, "__lt__") for k in keys):
         return values[plain(range(len(values)), key=keys.__getitem__)]
@@ -65,7 +65,7 @@ def extreme(plain: Callable[..., Any], values: list[Any], *, key: Key | None = N
 
 
 def _refuse_changeable(items: Sequence[Any], what: str) -> None:
-    """Refuse lists and the like, whose place depends on data: what is stored into one of them would be in a copy."""
+    """Refuse lists and the like at data-dependent places: a store into one of them would go into a copy."""
     if any(True for item in items for _ in changeable(item)):
         refuse_python(
             f"{what} of lists or dictionaries by what depends on data", "Sort tuples, or numbers with np.argsort."
@@ -83,7 +83,7 @@ def _order(keys: list[Any], reverse: bool) -> Node:
 
 
 def _refuse_unordered(column: Node) -> None:
-    """Have a run refuse nan, which Python leaves where its own comparisons happen to leave it."""
+    """Refuse nan at run time, which Python leaves wherever its comparisons happen to."""
     if not column.type.inexact:
         return
     error = CaptureError(
@@ -109,7 +109,7 @@ def _at(column: Node, order: Node) -> Node:
 
 
 def _columns(items: Sequence[Any], what: str) -> list[tuple[Node, Form, Classes | None]]:
-    """An array for each number of an item, the form of these numbers, and their classes where there are several."""
+    """An array for each number in an item, its form, and its possible classes if there are several."""
     if any(structure(item) != structure(items[0]) for item in items):
         refuse_python(f"{what} of items that are not only numbers", "Sort numbers, or tuples of numbers.")
     rows = [[_number(v, what) for v in flatten(item)[0]] for item in items]
@@ -124,7 +124,7 @@ def _stack(numbers: Sequence[Node]) -> Node:
 
 
 def _several(numbers: Sequence[Node]) -> Classes | None:
-    """The classes of numbers, where there are several, with the array of what says of which each is."""
+    """The possible classes of numbers, if there are several, with the array of codes; else None."""
     if not any(map(number_classes.noted, numbers)):
         return None
     found = [number_classes.noted(n) or number_classes.one_class(n.type) for n in numbers]

@@ -117,7 +117,7 @@ class Ordinary:
         return self.hands or any(found.traits.alone for found in self.reached.values())
 
     def looks_at(self, extent: int) -> int:
-        """How many numbers are looked at, roughly, if each loop has so many iterations and half of what is looked at are arrays."""
+        """A rough count of the numbers examined, if each loop has this many iterations."""
         return sum(_LOOKS * checks * extent ** min(depth, _DEEPEST) for depth, checks in self._counted)
 
     @property
@@ -130,9 +130,9 @@ class Ordinary:
     def asking(
         self, clock: Iterator[bool], look: dict[str, Any], shorts: short.Shorts | None = None
     ) -> Callable[..., Any]:
-        """The function, whose loops and calls take one from a clock each time, and whose differences are looked at by ``look``, if any.
+        """The function with its loops and calls ticking a clock, and its differences examined by ``look``, if given.
 
-        ``shorts`` is told of loops of no iteration and of one, and of what is folded of one element.
+        ``shorts`` is told of loops with no or one iteration, and of folds of one element.
         """
         own: Any = self.function  # no method: it is held as it is
         looks = bool(look) and self.looks
@@ -161,7 +161,7 @@ class Ordinary:
         return made[own]
 
     def _copy(self, k: int, function: FunctionType, looks: bool, notes: bool) -> CodeType:
-        """The code of a function that is reached, as it is run."""
+        """The instrumented code of a reached function."""
         known = self.kept.copies.get((k, looks, notes)) if self.kept is not None else None
         if known is None:
             known = _asking(function.__code__, self.asks, looks, notes, self.mode if looks else ONE)
@@ -214,7 +214,7 @@ def _flow(
 
 
 def _reaches_only_known(function: FunctionType, reached: dict[FunctionType, Written]) -> bool:
-    """Whether a function, and what it calls, has only what is known here; ``reached`` gets it, and the user's that it calls."""
+    """Whether a function and all it calls are understood; user functions are added to ``reached``."""
     found = written(function.__code__)
     if found is None or function.__closure__:
         return False
@@ -232,7 +232,7 @@ def _is_fixed(value: Any) -> bool:
 
 
 def _read(function: FunctionType, found: Written | None = None) -> list[Any]:
-    """What a function reads from outside beside what it calls, and its defaults."""
+    """The outside values a function reads apart from what it calls, and its defaults."""
     found = found or written(function.__code__)
     called = {name.partition(".")[0] for name in (*(n for n, _ in found.called), *found.asked)} if found else set[str]()
     space = function.__globals__
@@ -243,7 +243,7 @@ def _read(function: FunctionType, found: Written | None = None) -> list[Any]:
 
 
 def meanings(found: Ordinary) -> Iterator[Any]:
-    """What beside the texts decides what they do: what their names mean, and the numbers that are read from outside."""
+    """What determines the functions' behaviour beside their texts: the meanings of names, and numbers read from outside."""
     order = {function: k for k, function in enumerate(found.reached)}
     for function, own in found.reached.items():
         for value in _read(function, own):
@@ -264,7 +264,7 @@ def _meant(function: FunctionType, dotted: str) -> tuple[Any, str]:
 
 
 def _is_known(name: str, value: Any, attribute: str, count: int, reached: dict[FunctionType, Written]) -> bool:
-    """Whether what is called with so many arguments, or asked of a module, is known, or a function of the user's of such."""
+    """Whether a call with this many arguments, or a module's attribute, is understood, or a user function that is."""
     if attribute:
         return _is_in_module(value, attribute, count)
     if isinstance(value, FunctionType) and value not in numpys.FUNCTIONS:
@@ -281,7 +281,7 @@ def _is_known(name: str, value: Any, attribute: str, count: int, reached: dict[F
 
 
 def _is_in_module(value: Any, attribute: str, count: int) -> bool:
-    """Whether what has a dot in its name is known of NumPy or of ``math``."""
+    """Whether a dotted name of NumPy or ``math`` is known."""
     functions, constants = _MODULES[value] if value is np or value is math else (set[Any](), set[str]())
     if "." in attribute:
         return value is np and numpys.is_in_module(attribute, count)
@@ -291,7 +291,7 @@ def _is_in_module(value: Any, attribute: str, count: int) -> bool:
 
 
 def _among(value: Any, known: set[Any], count: int = 0) -> bool:
-    """Whether a function is known, and none of so many arguments is an array that it stores its result into."""
+    """Whether a function is known, and called without an ``out`` argument."""
     try:
         there = value in known
     except TypeError:  # not hashable
@@ -353,7 +353,7 @@ def _changed(
 
 
 def _depth(node: ast.AST) -> int:
-    """How deep loops are in one another: but for such as go on while something holds, which may end soon."""
+    """The nesting depth of ``for`` loops; ``while`` loops do not count, as they may end soon."""
     body = [b for name in ("body", "orelse") for b in getattr(node, name, ()) if isinstance(b, ast.stmt)]
     return isinstance(node, ast.For) + max(map(_depth, body), default=0)
 

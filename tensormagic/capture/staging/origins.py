@@ -20,18 +20,18 @@ _OWN = 0  # the number of memory that was not there
 
 
 class Origins:
-    """The arrays that each array may be that a loop leaves.
+    """The arrays that each array left by a loop may be.
 
     Parameters
     ----------
     leaves
-        For each array, what it is before the loop and after an iteration; and whether the loop carries it.
+        For each array, what it is before the loop and after an iteration, and whether the loop carries it.
     given
-        The stand-ins of those that the loop carries, in an iteration.
+        The stand-ins of carried arrays, in an iteration.
     is_older
-        Whether an array was there before the loop, and others know it.
+        Whether an array existed before the loop and has other references.
     ran
-        Whether there is an iteration; None where there is one for sure.
+        Whether there is an iteration; None if there surely is one.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class Origins:
         return may is not None and _OWN not in may
 
     def of(self, key: Key, ends: Mapping[Carry, Node]) -> list[Alternative] | None:
-        """The places that an array may be behind the loop; None where they are not known."""
+        """The places that an array may be after the loop; None if they are not known."""
         may = self._may.get(key)
         if may is None:
             return None

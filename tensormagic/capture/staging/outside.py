@@ -40,7 +40,7 @@ from tensormagic.ops.opaque import item
 
 
 def with_arrays(function: Callable[..., Any], maker: str = "") -> Callable[..., Any]:
-    """``function``, which is called with arrays for what is lazy among its arguments."""
+    """``function``, called with arrays in place of its lazy arguments."""
     if maker != "C" and values_are_there():
         return on_values(function, maker)
 
@@ -52,12 +52,12 @@ def with_arrays(function: Callable[..., Any], maker: str = "") -> Callable[..., 
 
 
 def _with_addresses(values: Sequence[Any]) -> bool:
-    """Whether there are addresses of arrays among these: what is made of them is made where C gets it."""
+    """Whether addresses of arrays are among the values: objects made of them are built when C receives them."""
     return any(isinstance(v, Deferred) or (type(v) in {list, tuple} and _with_addresses(v)) for v in values)
 
 
 class Deferred:
-    """What C's functions take for an array: an address, or an object that holds one. It is made where it is handed to one of these."""
+    """A C argument made from an array (an address, or its holder), built when it is passed to a C function."""
 
     made_by = "C"
 
@@ -154,7 +154,7 @@ def _called(function: Any, maker: str, args: tuple[Any, ...], options: dict[str,
 
 
 def _kept(call: Outside, lent: Sequence[Tensor], capture: context.Capture, own: Form) -> Any:
-    """A call that is kept in the graph."""
+    """A call that becomes a node of the graph."""
     values = [value_here(t.node, str(call)) for t in lent]
     result = result_of(call, values)
     if result.object is not None:

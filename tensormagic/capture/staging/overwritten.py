@@ -13,9 +13,9 @@ _NEW = NEW | {"flatten"}  # which is a method alone
 
 
 def overwritten(node: ast.FunctionDef, whose: Iterable[str] | None = None) -> frozenset[str]:
-    """The parameters whose arrays it may store into itself; all of them, where lists or tuples may hold arrays.
+    """The parameters whose arrays the code may store into; all of them if lists or tuples may hold arrays.
 
-    With ``whose``, those that share memory with one of these, whatever is stored.
+    With ``whose``, those that share memory with one of these, whether or not anything is stored.
     """
     parameters = frozenset(a.arg for a in node.args.args)
     memory = _Memory()
@@ -56,7 +56,7 @@ class _Memory:
         return True
 
     def of(self, name: str) -> str:
-        """The name that stands for all that may mean the same memory."""
+        """The representative of all names that may refer to the same memory."""
         while name in self._next:
             name = self._next[name]
         return name
@@ -69,7 +69,7 @@ class _Memory:
 
 
 def _is_kept(target: ast.expr, value: ast.expr) -> bool:
-    """Whether a name may get a tuple that holds arrays: what is made of that is not followed."""
+    """Whether a name may get a tuple that holds arrays, which is not tracked further."""
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
         return any(map(_is_kept, target.elts, value.elts))
     if isinstance(value, ast.Tuple):

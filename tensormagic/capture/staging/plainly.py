@@ -65,7 +65,7 @@ class Plainly:
         return all(self._is_plain(*self._meant(parts, name)) for name in called)
 
     def _meant(self, parts: Sequence[FunctionType], dotted: str) -> tuple[Any, str]:
-        """What a name means in functions of one scope, and what is asked of it."""
+        """The object a name refers to in functions of one scope, and the attribute taken from it."""
         name, _, attribute = dotted.partition(".")
         for part in parts:
             if name in part.__code__.co_freevars:
@@ -87,7 +87,7 @@ class Plainly:
         )
 
     def _asked(self, value: Any, attribute: str, module: ModuleType) -> Any:
-        """What is asked of a module, which is noted; None where ``value`` is not that one."""
+        """A module's attribute, which is recorded; None if ``value`` is not that module."""
         if value is module:
             return getattr(module, attribute, None)
         if type(value) is not Module or value.__wrapped__ is not module:
@@ -117,20 +117,20 @@ def plainly(
     *,
     captured: bool = True,
 ) -> Plainly | None:
-    """A loop for Python to run as it is written; None where it may reach what is lazy, or calls what may make it.
+    """A loop for Python to run as written; None if it may reach lazy values, or calls anything that may make them.
 
     Parameters
     ----------
     items
-        What is given back, see :class:`Plainly`.
+        What is returned, see :class:`Plainly`.
     parts
         The functions that the loop's parts have become.
     called
-        What the loop calls; None where it is not simple.
+        What the loop calls; None if it is not simple.
     also
-        What is reached beside what the parts name.
+        Further objects reached.
     captured
-        Whether NumPy's arrays count as what is lazy: they may be captured where they are read.
+        Whether NumPy arrays count as lazy: they may be captured where they are read.
     """
     own: list[FunctionType] = [getattr(p, "__wrapped__", p) for p in parts]
     if called is None or any(type(v) is Tensor for f in own for v in _named(f)):

@@ -49,7 +49,7 @@ def quantified(name: str, whole: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _of_generated(name: str, values: Generated, of_all: Callable[[Any], Any]) -> Any:
-    """The answer for a generator expression: whoever goes on with it needs to know how many values Python would have taken."""
+    """The answer for a generator expression; later consumers need to know how many values Python would have taken."""
     goes_on = type(values.iterable) in ON_THE_WAY and values.running is None and is_held(values.iterable, values)
     few = values.one_by_one()
     if few is None:
@@ -70,7 +70,7 @@ def _truth(one: Callable[[], Any]) -> Any:
 
 
 def _connected(name: str, values: Iterable[Any], *, takes: bool) -> Any:
-    """``all`` or ``any`` of values one by one, whose truth is data-dependent: Python asks no more of them than it has to."""
+    """``all`` or ``any`` of values with data-dependent truth, evaluated no further than Python does."""
     decides, asked = name == "any", list[Node]()
     takes = takes or (not isinstance(values, Generated) and hasattr(values, "__next__"))
     before, left = _effects(), iter(values)
@@ -113,6 +113,6 @@ _LOOP = "Write a loop that stops where the answer is known."
 
 
 def _effects() -> Any:
-    """What stands for all that was printed and checked so far."""
+    """The token of all prints and checks so far."""
     capture = context.current()
     return None if capture is None else capture.order.checks[CHECKS]

@@ -74,7 +74,7 @@ class Attempt:
 
 
 class _Managed:
-    """A context manager that may catch what is raised inside it."""
+    """A context manager that may catch exceptions raised inside it."""
 
     def __init__(self, manager: Any) -> None:
         self.manager = manager
@@ -94,7 +94,7 @@ class _Managed:
 
 
 class _Recording:
-    """``warnings.catch_warnings``: of what it records, captured code knows nothing, since it gives no warnings."""
+    """``warnings.catch_warnings``: captured code cannot know what it records, since it gives no warnings."""
 
     def __init__(self, manager: Any) -> None:
         self.manager = manager
@@ -160,7 +160,7 @@ def can_defer() -> bool:
 
 
 def raising(error: Any) -> Any:
-    """The exception of a ``raise``, of which the code that is tried out takes note."""
+    """The exception of a ``raise``, recorded by the trial that runs."""
     running = trial()
     made = error() if isinstance(error, type) and issubclass(error, BaseException) else error
     if running is not None and isinstance(made, Exception) and not isinstance(made, REFUSALS):
@@ -181,19 +181,19 @@ def _fields(site: Site) -> tuple[Any, ...]:
 
 
 def wait(holds: Node, error: Exception, place: tuple[Any, ...] = (), before: Any = None) -> Any:
-    """Have the graph raise ``error`` unless ``holds``; gives what stands for all checks so far."""
+    """Let the graph raise ``error`` unless ``holds``; returns the token of all checks so far."""
     told, details = _told(error)
     token = so_far() if before is None else before
     return recorded(check(node_of(token), holds, type(error), told, details, place or _place()))
 
 
 def recorded(token: Node) -> Tensor:
-    """What stands for something that is done: once, of whichever classes the numbers are that it tells of."""
+    """A token recorded as done once, whatever the classes of the numbers in its message."""
     return wrap(context.record(number_classes.settle(token)))
 
 
 def note(token: Any) -> None:
-    """Have ``token`` stand for all checks so far."""
+    """Set the token of all checks so far."""
     _checks()[CHECKS] = token
     capture = context.current()
     if capture is not None:
@@ -201,7 +201,7 @@ def note(token: Any) -> None:
 
 
 def defer(holds: Node, error: Exception) -> bool:
-    """Have the graph raise ``error`` unless ``holds``; gives whether that can wait: what a ``try`` may catch cannot."""
+    """Let the graph raise ``error`` unless ``holds``; False if it cannot wait, since a ``try`` may catch it."""
     if not can_defer():
         return False
     note(wait(holds, error))
@@ -212,7 +212,7 @@ run_time.raised, run_time.defer = raising, defer
 
 
 def so_far() -> Any:
-    """What stands for all checks so far, and for what the code has computed by now that may fail: what follows comes after it."""
+    """The token of all checks so far, and of computed values that may fail: what follows comes after it."""
     capture, token = context.current(), noted()
     if capture is None or not capture.abstract or capture.inputs.standing:
         return token
@@ -264,7 +264,7 @@ def only_raises(outcomes: Sequence[Outcome]) -> int | None:
 
 
 def branch_raised(predicate: Node, branch: int, outcome: Outcome, choose: Callable[[Any, Any], Any]) -> None:
-    """Have the graph raise what one branch of a branch raises; ``choose`` gives one of two values, as the predicate says."""
+    """Let the graph raise the error of one branch; ``choose`` selects one of two values by the predicate."""
     holds = scalar.logical_not(predicate) if branch == 0 else predicate
     checks = _checks()
     if outcome.met and outcome.raised is not None:
@@ -293,7 +293,7 @@ def _changes_before(outcome: Outcome) -> None:
 
 @contextmanager
 def _inside() -> Generator[None]:
-    """Have what is built be a part of a branch, whatever else may fail: it is not computed beside that."""
+    """Treat what is built as part of a branch, so that it is not computed outside even if it may fail."""
     capture = context.current()
     made: list[Node] = (
         [] if capture is None else (capture.heap.trials[-1] if capture.heap.trials else capture.order).made
@@ -304,7 +304,7 @@ def _inside() -> Generator[None]:
 
 
 def iterations_raise(error: Exception, ran: Node) -> bool:
-    """Have the graph raise what any iteration of a loop raises, where one has ``ran``; whether that can wait."""
+    """Let the graph raise the error of any iteration of a loop, if one has ``ran``; returns whether the error can wait."""
     place = None if isinstance(error, REFUSALS) else place_of(error)
     if place is None:
         return False
@@ -339,7 +339,7 @@ def known(condition: Node) -> bool | None:
 
 
 def checked(body: Callable[..., Any]) -> Callable[..., Any]:
-    """``body``, whose results are there once everything has been checked in it."""
+    """``body`` with results that wait for all its checks."""
 
     @wraps(body, updated=())
     def run(*args: Any, **options: Any) -> Any:
@@ -386,7 +386,7 @@ def _met(body: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any
 
 
 def _awaits(token: Node) -> bool:
-    """Have the function that is captured wait for checks that no value waits for; whether it can."""
+    """Let the captured function wait for checks that no value waits for; returns whether it can."""
     capture = context.current()
     if capture is None or not capture.abstract or capture.heap.trials or capture.inputs.standing:
         return False
@@ -395,7 +395,7 @@ def _awaits(token: Node) -> bool:
 
 
 def _behind(token: Node, given: dict[Buffer, int]) -> list[Buffer]:
-    """Have what the function has stored into its arguments wait for its checks."""
+    """Let what the function has stored into its arguments wait for its checks."""
     changed = [b for b, version in given.items() if b.version != version]
     for buffer in changed:
         buffer.put(after(token, buffer.node))
@@ -403,7 +403,7 @@ def _behind(token: Node, given: dict[Buffer, int]) -> list[Buffer]:
 
 
 def _after(token: Node, result: Any, given: dict[Buffer, int]) -> Any:
-    """A result behind its checks, and what the function has stored into its arguments too."""
+    """A result that waits for its checks, together with what the function has stored into its arguments."""
     leaves, build = flatten(result)
     changed = _behind(token, given)
     numbers = [v for v in leaves if is_number(v)]

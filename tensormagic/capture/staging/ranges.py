@@ -54,7 +54,7 @@ class Items:
 
 
 class Range(Items):
-    """``range`` of numbers of which some are lazy."""
+    """``range`` of numbers some of which are lazy."""
 
     def __init__(self, start: Any, stop: Any, step: Any) -> None:
         for value in (start, stop, step):
@@ -84,7 +84,7 @@ class Range(Items):
 
     @property
     def lazy(self) -> Tensor:
-        """The same numbers as an array: what NumPy makes of a range that is an index or an operand."""
+        """The same numbers as an array, as NumPy converts a range used as an index or operand."""
         return arange(self.start, self.stop, self.step)
 
     def __getitem__(self, index: Any) -> Any:
@@ -160,7 +160,7 @@ class Rest(After):
 
 
 class Appended(Items):
-    """The elements of a list that one loop has made, but for some at the beginning."""
+    """The elements of a list made by one loop, without some at the beginning."""
 
     def __init__(self, stack: Stack, start: int = 0) -> None:
         self.stack = stack
@@ -175,12 +175,12 @@ class Appended(Items):
 
 
 class LazyIterator:
-    """An iterator over such values, as ``zip`` and ``enumerate`` give: what is taken from it is gone.
+    """An iterator over such values, as ``zip`` and ``enumerate`` return; values taken from it are gone.
 
     Parameters
     ----------
     items
-        What it goes over.
+        What it iterates over.
     own_class
         Python's class.
     """
@@ -229,7 +229,7 @@ def used(iterable: Any, *, early: bool = False) -> None:
 
 
 def items_of(value: Any) -> Items | None:
-    """What can be gone over by number; None for what Python has to go over."""
+    """A value as items indexed by number; None if Python has to iterate over it."""
     if isinstance(value, Items):
         return value
     if isinstance(value, LazyIterator):
@@ -257,14 +257,14 @@ def first_and_rest(values: Any, empty: str = "") -> tuple[Any, Items]:
 
 
 def none_and_all(values: Any) -> tuple[Any, Items]:
-    """What a sum of such a list begins with, and what is added."""
+    """The initial value of a sum over such a list, and the items added."""
     if isinstance(values, list | tuple):
         return first_and_rest(values)
     return (0 if values.holds_numbers else values.zero), Grown(values, 0)
 
 
 class Grown(Items):
-    """The elements of a list without a known length, but for some at the beginning."""
+    """The elements of a list of unknown length, without some at the beginning."""
 
     def __init__(self, values: Any, start: int = 0) -> None:
         self.values = values

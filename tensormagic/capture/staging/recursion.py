@@ -46,14 +46,14 @@ class _Calls:
         self.found = False
 
     def block(self, statements: list[ast.stmt], *, tail: bool) -> list[ast.stmt]:
-        """A block; ``tail`` says that the function ends behind it."""
+        """A block; ``tail``: the function ends after it."""
         done: list[ast.stmt] = []
         for k, statement in enumerate(statements):
             done += self.statement(statement, tail=tail and k == len(statements) - 1)
         return done
 
     def statement(self, statement: ast.stmt, *, tail: bool) -> list[ast.stmt]:
-        """One statement: those inside loops, ``try`` and ``with`` stay as they are."""
+        """One statement; those inside loops, ``try`` and ``with`` stay unchanged."""
         if isinstance(statement, ast.If):
             statement.body = self.block(statement.body, tail=tail)
             statement.orelse = self.block(statement.orelse, tail=tail)

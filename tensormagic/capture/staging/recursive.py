@@ -49,7 +49,7 @@ class _Again(Exception):  # noqa: N818 (a function is traced once more)
 
 @dataclass(eq=False)
 class Plain:
-    """A call whose function runs as it is: ``depth`` is the number of trials around it, None where it may go on."""
+    """A call whose function runs directly: ``depth`` is the number of trials around it, None if it may go on."""
 
     depth: int | None
 
@@ -239,7 +239,7 @@ def calling(function: Callable[..., Any], code: CodeType) -> Callable[..., Any]:
 
 
 def _first(function: Callable[..., Any], code: CodeType, args: Any, options: Any) -> Any:
-    """A call from outside: as it is, unless it turns out to call itself under a data-dependent condition."""
+    """A call from outside: direct, unless it turns out to call itself under a data-dependent condition."""
     key = _where(code)
     capture = context.current()
     if capture is None:
@@ -348,7 +348,7 @@ def _settled(outcome: Outcome) -> None:
 
 
 def _share(result: Any, given: Sequence[Tensor]) -> None:
-    """Have an array that a function gives be taken for what may be a part of its arguments."""
+    """Treat an array that a function returns as possibly a part of its arguments."""
     arrays = [v for v in flatten(result)[0] if isinstance(v, Tensor) and v.type.form == "array"]
     known = tuple(t for t in given if t.type.form == "array")
     share([Joined(array, known) for array in arrays], lambda _buffer: True)

@@ -93,7 +93,7 @@ def _unmet(error: Exception, label: str) -> Exception | None:
 
 @contextmanager
 def refusing(label: str) -> Generator[None]:
-    """Tell errors of a function's code as refusals, where they are none of the user's."""
+    """Report errors of a function's code that are not the user's as refusals."""
     try:
         yield
     except Exception as error:

@@ -32,10 +32,10 @@ from tensormagic.ops.scalars import scalar
 def around(
     results: Sequence[Node], stand_ins: Sequence[Node], *, runs: bool = True, known: Collection[Node] = ()
 ) -> list[Node]:
-    """What ``results`` need beside ``stand_ins``: what does not depend on these is computed outside, and handed in.
+    """The nodes that ``results`` need beside ``stand_ins``: computed outside of the region, and passed in.
 
-    Where it is not known that the region ``runs``, what is an error by itself stays inside; but what is printed before it, and so
-    all that this needs, is printed whether it runs or not, and what was ``known`` before it has been computed by then.
+    If the region may not run, nodes that may raise stay inside (``runs``); but what is printed before it, and all that
+    this needs, is printed in any case, and what was ``known`` before has been computed by then.
     """
     own = set(stand_ins)
     order = topological(results, stop=lambda n: n in own)
@@ -103,9 +103,9 @@ def graph_of(results: Sequence[Node], leaves: Sequence[Node]) -> Graph:
 
 
 def fitting(graph: Graph, operands: Sequence[Node], runs: Node | None, first: int = 0) -> list[Node]:
-    """The operands of a region, checked for the sizes its graph was made for, where they are data-dependent.
+    """The operands of a region, checked for the sizes that its graph was made for, if they are data-dependent.
 
-    ``runs`` says whether the graph runs, None where it does for sure; its ``first`` parameters are no operands.
+    ``runs`` says whether the graph runs (None for always); its ``first`` parameters are no operands.
     """
     symbols: dict[Any, Size] = {}
     owners: dict[Any, int] = {}

@@ -60,9 +60,9 @@ def each(
     called: tuple[str, ...] | None = None,
     named: bool = False,
 ) -> Plainly:
-    """``for``; what is left to go over, where Python runs the body as it is written: where it is simple, what it has ``called``.
+    """``for``; returns the items left, if Python runs the body as written (if it is simple, ``called`` is what it calls).
 
-    ``named`` says that what is gone over has a name, by which code may go on with it.
+    ``named``: what is iterated over has a name, by which code may continue with it.
     """
     body = Body(iteration, stop or never, Names(*map(tuple, told)))
     iterable = iterable if named and body.early else gone_over(iterable)
@@ -82,7 +82,7 @@ def each(
 
 
 def _staged_for(items: Items, body: Body) -> Exception | None:
-    """Stage a ``for``; gives what stands in the way."""
+    """Stage a ``for``; returns the error that prevents it, or None."""
     known = _known(items.count())
     rest = left_before(body.users[0].__code__, known)
     long = body.early or known is None or known > UNROLLED
@@ -94,7 +94,7 @@ def _staged_for(items: Items, body: Body) -> Exception | None:
 def _by_python(
     iterable: Any, items: Items | None, failed: Exception | None, body: Body, called: tuple[str, ...] | None
 ) -> Plainly:
-    """Have Python run a ``for``; what is left to go over, where it runs the body as it is written."""
+    """Let Python run a ``for``; returns the items left, if it runs the body as written."""
     if isinstance(failed, PlainPython) and not is_lazy(iterable):
         left = plainly(iterable, body.functions, called, iterable, captured=False)
         if left is not None:
@@ -128,7 +128,7 @@ def _first_is_another(failed: Exception, known: int | None) -> bool:
 
 
 def _went_on(items: Items, body: Body) -> bool:
-    """Have Python run the first iteration; gives whether there is to be another one."""
+    """Let Python run the first iteration; returns whether there is another one."""
     ran: list[Any] = []
 
     def first(item: Any) -> None:

@@ -15,7 +15,7 @@ _ROOTS_OF_FOLDS = frozenset(("std", "norm"))
 
 
 def may_run_over(reached: Mapping[FunctionType, Any]) -> bool:
-    """Whether there is such a thing in functions, by what they call."""
+    """Whether functions contain something that may overflow, by what they call."""
     names = _names(reached)
     if not _has_roots(reached, names):
         return False
@@ -23,7 +23,7 @@ def may_run_over(reached: Mapping[FunctionType, Any]) -> bool:
 
 
 def runs_over_silently(reached: Mapping[FunctionType, Any]) -> bool:
-    """Whether there is one of which NumPy does not say that it runs over."""
+    """Whether there is something whose overflow NumPy does not report."""
     names = _names(reached)
     return not names.isdisjoint(_SILENT) and _has_roots(reached, names)
 

@@ -45,7 +45,7 @@ def once_each(slots: Mapping[Slot, Any]) -> None:
 
 
 def memory(array: np.ndarray[Any, Any]) -> int:
-    """The id of what has the memory of one of NumPy's own arrays."""
+    """The id of the object that owns the memory of a NumPy array."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return id(array)
@@ -67,16 +67,16 @@ def reached(leaf: Leaf) -> set[Buffer]:
 
 
 def pairs(sides: Sequence[Sequence[set[Buffer]]]) -> Iterable[tuple[int, int]]:
-    """The numbers of values that share memory on one of several ways; each way says what its values reach."""
+    """The index pairs of values that share memory on one of several branches; each branch says what its values reach."""
     for reaches in sides:
         for j, second in enumerate(reaches):
             yield from ((i, j) for i, first in enumerate(reaches[:j]) if first & second)
 
 
 def join(values: Sequence[Tensor], known: Sequence[Iterable[Buffer]], related: Iterable[tuple[int, int]] = ()) -> None:
-    """Note that Python would have each value as a part of what is ``known`` for it, or of a ``related`` one: not of which, or where.
+    """Record that each value may be a part of the buffers ``known`` for it, or of a ``related`` value, without knowing which part.
 
-    Stores into them are refused; they are not to be read any more after a store into what they may be a part of.
+    Stores into them are refused, and they must not be read after a store into what they may be a part of.
     """
     shared = [[*buffers] for buffers in known]
     for i, j in related:
@@ -117,7 +117,7 @@ class Joined:
         return self.places is not None and not isinstance(self.value, Partial)
 
     def unplaced(self, is_older: Callable[[Buffer], bool]) -> list[set[Buffer]]:
-        """What it may share memory with on each way, but for the older arrays, where it is known which of them it is."""
+        """The buffers it may share memory with on each branch, except older arrays that are known exactly."""
         placed = self.placed
         return [
             {b for b in reached(leaf) if not (placed and (way in self.told or is_older(b)))}
@@ -125,7 +125,7 @@ class Joined:
         ]
 
     def settle(self) -> bool:
-        """Have it be its places; whether these are known, and can be it."""
+        """Make it an alias of its places; returns whether these are known and possible."""
         return self.placed and (not self.places or attach(self.value.place.buffer, self.places))
 
     def older(self, is_older: Callable[[Buffer], bool]) -> list[Buffer]:
@@ -134,10 +134,10 @@ class Joined:
 
 
 def share(joined: Sequence[Joined], is_older: Callable[[Buffer], bool]) -> None:
-    """Have arrays be the places that they are; or note what they share memory with, where these are not known.
+    """Make arrays aliases of the places they are, or record what they may share memory with if the places are unknown.
 
-    The join after branches, loops and functions that call themselves: a value is a part of what was there before, by
-    ``is_older``, or of what it has in common with another one on the same way.
+    The join after branches, loops and recursive functions: a value is a part of an existing array (by
+    ``is_older``), or of something it shares with another value on the same branch.
     """
     related = list(pairs([*zip(*(one.unplaced(is_older) for one in joined), strict=True)]))
     unsettled = {k for pair in related for k in pair}
@@ -153,7 +153,7 @@ def share(joined: Sequence[Joined], is_older: Callable[[Buffer], bool]) -> None:
 
 
 def keep_out(value: Tensor, *leaves: Leaf) -> None:
-    """Have a value be stored into no more than what it may be."""
+    """Refuse stores into ``value`` if they are refused for one of the arrays it may be."""
     own = value.place.buffer
     found = [text for leaf in leaves if leaf is not None for text in leaf.place.buffer.alias.beside]
     if value.type.form == "array":
@@ -161,14 +161,14 @@ def keep_out(value: Tensor, *leaves: Leaf) -> None:
 
 
 def writeable(*numbers: Any) -> bool | None:
-    """Whether an array that is one of these may be stored into; None where that is data-dependent."""
+    """Whether an array that is one of these may be stored into; None if that is data-dependent."""
     found = {v.place.writeable for v in numbers if isinstance(v, Tensor) and v.type.form == "array"}
     found |= {bool(v.flags.writeable) for v in numbers if isinstance(v, np.ndarray)}
     return found.pop() if len(found) == 1 else None if found else True
 
 
 def lost(results: Iterable[Node], known: set[Node]) -> str | None:
-    """What is said of a value that is lost where ``results`` are computed, in regions too, after what is ``known``; None where none is."""
+    """A message about a value that is lost when ``results`` are computed after ``known`` ones; None if there is none."""
     pending, seen = [list(results)], set[Graph]()
     while pending:
         for node in topological(pending.pop(), stop=lambda n: n in known):
@@ -196,7 +196,7 @@ class Iterations:
         self.writeable: dict[Any, bool | None] = {}
 
     def install(self, given: dict[Any, Tensor]) -> None:
-        """Have stand-ins share what is known so far, and be read-only where they are."""
+        """Let stand-ins share what is known so far, and be read-only if they must."""
         for key, value in given.items():
             value.place.buffer.writeable = self.writeable.get(key, True)
         numbers = {key: k for k, key in enumerate(given)}

@@ -23,7 +23,7 @@ _FOLDS, _METHODS = "__tensor_fold__", "__tensor_fold_method__"
 
 
 def of_loop(shorts: Shorts, watch: Callable[..., Any], values: Any) -> Any:
-    """What a loop goes over; of one of at most one iteration it is noted how many it has, or :data:`EITHER`."""
+    """What a loop iterates over; for at most one iteration, their number (or :data:`EITHER`) is recorded."""
     if type(values) is range and len(values) < 2:
         frame: Any = inspect.currentframe()
         frame = frame.f_back
@@ -35,7 +35,7 @@ def of_loop(shorts: Shorts, watch: Callable[..., Any], values: Any) -> Any:
 
 
 def of_range(watch: Callable[..., Any]) -> Callable[..., Any]:
-    """``range`` for loops that are as they are written."""
+    """``range`` for loops that run as written."""
     return lambda *of: watch(range(*of))
 
 
@@ -56,12 +56,12 @@ def names(shorts: Shorts) -> dict[str, Any]:
 
 
 def is_fold(node: ast.AST) -> bool:
-    """Whether something is folded: what is noted."""
+    """Whether a call is a fold, which is recorded."""
     return isinstance(node, ast.Call) and name_of(node.func) in _NAMES
 
 
 def may_fold(code: CodeType) -> bool:
-    """Whether the text of a function may have what is folded, by its names."""
+    """Whether a function's text may contain folds, by its names."""
     return not _NAMES.isdisjoint(code.co_names)
 
 
@@ -76,7 +76,7 @@ def place_of(file: str, call: ast.Call) -> tuple[Any, ...]:
 
 
 def noting(code: CodeType, written: ast.Call, node: ast.Call) -> ast.Call:
-    """A call that folds, ``node``, which is ``written``, and that is noted."""
+    """The call ``node`` of a fold (``written`` originally), instrumented to record it."""
     place: Any = ast.Constant("")
     place.value = place_of(code.co_filename, written)
     function, own = node.func, copied(node)

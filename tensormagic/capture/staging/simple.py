@@ -75,7 +75,7 @@ def as_written(loop: Loop) -> Loop:
 
 
 def _is_read(node: ast.AST) -> TypeGuard[ast.Call]:
-    """Whether it reads an attribute of what has a name, as ``np.pi``, by way of the capture."""
+    """Whether it reads an attribute of a name, such as ``np.pi``, through the capture."""
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)

@@ -38,12 +38,12 @@ class Slot:
 
     @property
     def internal(self) -> bool:
-        """Whether it is a variable of our own: what is returned, or whether a jump was taken."""
+        """Whether it is our own variable: a return value, or a flag for a jump."""
         return self.name.startswith(INTERNAL)
 
     @property
     def said(self) -> str:
-        """What messages call it: a variable of our own holds what is returned."""
+        """Its name in messages; our own variable holds the result."""
         return "the result" if self.internal else self.name
 
     def get(self) -> Any:

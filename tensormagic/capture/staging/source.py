@@ -91,7 +91,7 @@ def _constant(value: Any, owner: str) -> Any:
 def staged_cell(
     body: ast.Module, last: ast.Expression | None, filename: str, after: set[str]
 ) -> tuple[CodeType, CodeType | None]:
-    """A cell's statements and its last expression, of which the names ``after`` are handed back; the syntax is used up."""
+    """A cell's statements and last expression; the names ``after`` are returned. The syntax tree is consumed."""
     if any(isinstance(n, _FUNCTIONS) for n in walk(body)):
         with _told_already():  # as it is staged, it is told
             plain = compile(body, filename, "exec", dont_inherit=True)
@@ -130,13 +130,13 @@ def _where(code: CodeType) -> Any:
 
 
 def _positions(code: CodeType) -> list[tuple[int, int, int, int]]:
-    """Where the instructions of code come from: first line and column, last line and column."""
+    """The source ranges of instructions: first line and column, last line and column."""
     found = [(a, c, b, d) for a, b, c, d in code.co_positions() if None not in {a, b, c, d}]
     return [p for p in found if p[1:2] + p[3:] != (0, 0)]  # type: ignore[misc]
 
 
 def as_written(function: FunctionType, space: dict[str, Any]) -> FunctionType:
-    """A function of a cell without staging, over other globals: what Python calls outside captured code."""
+    """A function of a cell without staging, over other globals, for calls outside captured code."""
     return rebound(function, code_as_written(function), space)
 
 
@@ -154,7 +154,7 @@ def syntax_of(code: CodeType) -> ast.FunctionDef | ast.Lambda | None:
 
 
 def found(code: CodeType) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
-    """What stands where a function of the user's was: whoever asks is to see that its names are among those of the code."""
+    """The syntax of a user's function at its place; callers must check that its names are among those of the code."""
     return _found(code) if is_stageable(code) else None
 
 
@@ -222,7 +222,7 @@ def staged(function: FunctionType) -> FunctionType:
 def rebound(
     function: FunctionType, code: CodeType, space: dict[str, Any], cells: dict[str, CellType] | None = None
 ) -> FunctionType:
-    """``function`` with other code, over other globals, and where ``cells`` says so over other cells."""
+    """``function`` with other code and globals and, if given, other closure cells."""
     own = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)) | (cells or {})
     closure = tuple(own[name] for name in code.co_freevars)
     made = FunctionType(code, space, function.__name__, function.__defaults__, closure)
@@ -342,9 +342,9 @@ def text_of(code: CodeType) -> str:
 
 
 def _own_lines(code: CodeType, lines: list[str]) -> str:
-    """The text of a function's file, of which only its own lines are left, at their places; nothing for a lambda.
+    """The text of a function's file reduced to the function's own lines, at their places; empty for a lambda.
 
-    A file takes long to parse, of which one function is asked for. What is cut too short is no syntax.
+    Parsing a whole file for one function takes long. A text that is cut too short is a syntax error.
     """
     first = code.co_firstlineno - 1
     if code.co_name == "<lambda>" or not 0 <= first < len(lines):

@@ -46,9 +46,9 @@ def written(function: FunctionType) -> CodeType:
 
 @contextmanager
 def staged_in(values: Iterable[Any]) -> Generator[None]:
-    """A block in which what Python calls by itself is staged, in the classes that functions, objects and containers lead to.
+    """Stage special methods in the classes that functions, objects and containers lead to, for the block.
 
-    So it is in classes that captured code calls in it: these may be known only then (:func:`meet`).
+    Also in classes that captured code calls meanwhile, which may be known only then (:func:`meet`).
     """
     own: _Own = {}
     _begin(_classes(values), own)
@@ -66,7 +66,7 @@ def staged_in(values: Iterable[Any]) -> Generator[None]:
 
 
 def meet(kind: type) -> None:
-    """Stage what Python calls by itself in a class of the user's that captured code is about to call."""
+    """Stage the special methods of a user's class that captured code is about to call."""
     own = _innermost.get()
     if own is not None and kind not in own:
         _begin(_classes([kind]), own)
@@ -88,14 +88,14 @@ def _begin(kinds: Iterable[type], own: _Own) -> None:
 
 
 def method_of(value: Any, name: str) -> Callable[..., Any] | None:
-    """A special method of a user's object, for code that asks for what it gives before Python makes a truth value or a number of it."""
+    """A special method of a user's object, for code that needs its result before Python converts it."""
     kind: Any = type(value)
     found = in_class(kind, name) if context.current() is not None and is_users_class(kind) else None
     return MethodType(found, value) if isinstance(found, FunctionType) else None
 
 
 def in_class(kind: type, name: str) -> Any:
-    """What a class or a base of it holds under a name: a static method is no function, which would get the object."""
+    """The attribute of a class or base class, unbound; a static method stays one."""
     return next((vars(c)[name] for c in kind.__mro__ if name in vars(c)), None)
 
 
@@ -181,7 +181,7 @@ def _parts(value: Any) -> Iterable[Any]:
 
 
 def _attributes(value: Any) -> Iterable[Any]:
-    """What an object of the user's holds, and its class; of another, what it wraps."""
+    """The contents and class of a user's object; for another object, what it wraps."""
     if not is_users_class(type(value)):
         return (inspect.getattr_static(value, "__wrapped__", None),)
     return type(value), *(part for held in containers_of(value) for part in held.values())
@@ -195,7 +195,7 @@ def _items(value: Any) -> Iterator[Any]:
 
 
 def _read_by(function: FunctionType) -> Iterable[Any]:
-    """What a function of the user's reads by name, and what it holds."""
+    """What a user's function reads by name, and what it holds."""
     if not is_users(written(function).co_filename):
         return [getattr(function, "__wrapped__", None), *map(content, function.__closure__ or ())]
     space = function.__globals__

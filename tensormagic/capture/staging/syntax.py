@@ -34,12 +34,12 @@ _UNBRANCHED = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Import, a
 
 
 def _plainly(call: ast.expr, written: ast.For | ast.While, like: ast.AST) -> ast.stmt:
-    """What a loop's call leaves of it, which Python runs as it is ``written``."""
+    """What remains of a loop after its call, for Python to run as ``written``."""
     return placed_at(ast.With([ast.withitem(call, ast.Name(LEFT, ast.Store()))], [written]), like)
 
 
 def _swallows(statement: ast.Try | ast.TryStar) -> bool:
-    """Whether an error ends in ``finally``, which goes on elsewhere."""
+    """Whether ``finally`` discards an error by jumping elsewhere."""
     leaves = ast.Return | ast.Break | ast.Continue
     return any(isinstance(s, leaves) for f in statement.finalbody for s in walk(f))
 
@@ -71,7 +71,7 @@ class Staging(Expressions):
     # whole pieces of code ---------------------------------------------------------------------------------------------
 
     def module(self, statements: list[ast.stmt], after: set[str]) -> list[ast.stmt]:
-        """The statements of a cell, of which the names ``after`` are needed later."""
+        """The statements of a cell; the names ``after`` are needed later."""
         if all(isinstance(s, _UNBRANCHED) for s in statements):  # nothing asks which names are needed
             return [self._within(s) for s in statements]
         self.scope = Scope("module", always=liveness.read_in_scopes(statements))
@@ -106,7 +106,7 @@ class Staging(Expressions):
         self.scope = outer
 
     def block(self, statements: Sequence[ast.stmt], after: set[str]) -> list[ast.stmt]:
-        """A block of which the names ``after`` are needed behind it."""
+        """A block; the names ``after`` are needed after it."""
         needed = [after]
         for statement in reversed(statements):
             needed.append(liveness.before(statement, needed[-1]))
@@ -118,7 +118,7 @@ class Staging(Expressions):
     # statements -------------------------------------------------------------------------------------------------------
 
     def statement(self, statement: ast.stmt, after: set[str]) -> list[ast.stmt]:
-        """One statement of which the names ``after`` are needed behind it."""
+        """One statement; the names ``after`` are needed after it."""
         if self.scope.kind == "class" or (self.scope.kind == "module" and _fixed(statement)):
             return [self._within(statement)]
         if isinstance(statement, ast.If):

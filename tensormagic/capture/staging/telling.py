@@ -57,7 +57,7 @@ def in_order(*values: Any, **options: Any) -> None:
 
 
 def _write(text: Any) -> int | None:
-    """``sys.stdout.write``, in order with what is printed; the length of a text that is put together later is not known."""
+    """``sys.stdout.write``, in order with prints; the length of a deferred text is not known."""
     if not isinstance(text, str | texts.LazyText):
         raise TypeError(f"write() argument must be str, not {type(text).__name__}")
     print_(text, end="")
@@ -99,7 +99,7 @@ def with_messages(function: Any, called: Any) -> Any:
 
 
 def _errstate(**options: Any) -> Any:
-    """``np.errstate``: what it would have called of floating-point errors, when the graph runs, is outside of the graph."""
+    """``np.errstate``; functions to call on floating-point errors are refused, as they are outside of the graph."""
     called = any(isinstance(how, str) and (how == "call" or how == "log") for how in options.values())  # noqa: PLR1714 (a table of ops otherwise)
     if called or options.get("call") is not None:
         raise NeedsPython(
@@ -122,7 +122,7 @@ SETTINGS = (np.set_printoptions, np.printoptions, np.seterr, np.seterrcall, np.s
 
 
 def id_(value: Any) -> int:
-    """``id``: of the notebook's array for what is captured of it; a kept graph knows of no array of a call."""
+    """``id``: of the notebook's array for a captured one; refused where the graph is reused for other arrays."""
     if isinstance(value, Tensor) and not values_are_there():
         refuse("id() of an array or a number that is captured", "Pass a name or a number that identifies it.")
     return id(whole_array(callers(value)))

@@ -22,7 +22,7 @@ from tensormagic.ops.scalars import scalar
 
 
 class UnseenError(Exception):
-    """Something in a text of which it is not told here what rules see of it."""
+    """Something in a text of which it is not known what rules make of it."""
 
 
 class Folded(NamedTuple):
@@ -55,21 +55,21 @@ OF_ONE: dict[str, Callable[[Node], Node]] = {
 
 
 def arrays_of(results: Sequence[Node], folded: Mapping[Node, Folded], numbers: AbstractSet[Node]) -> list[Node]:
-    """What numbers are computed from, as arrays: what is folded is, and what is no number is as long.
+    """The nodes that numbers are computed from, as arrays; folded values and unknown numbers become arrays of one length.
 
     Parameters
     ----------
     results
         The numbers.
     folded
-        Of numbers of which nothing is known: what is folded there.
+        For unknown numbers: what is folded there.
     numbers
         Others, which are the same for all elements.
 
     Raises
     ------
     UnseenError
-        Where one array is folded over axes that are written in two ways, and where what is folded has no axes.
+        If one array is folded over axes written in two ways, or what is folded has no axes.
     """
     return _Arrays(folded, numbers, _rank(results, folded, numbers)).through(results)
 
@@ -84,7 +84,7 @@ class _Arrays:
         self._axes: dict[Node, Any] = {}  # of what is folded: what is written of them
 
     def through(self, nodes: Sequence[Node]) -> list[Node]:
-        """What stands for nodes, and for all that they are computed from."""
+        """The replacements of nodes, and of all that they are computed from."""
         for node in topological(nodes):
             if node not in self._made:
                 self._made[node] = self._array(node)
@@ -146,5 +146,5 @@ def _rank(results: Sequence[Node], folded: Mapping[Node, Folded], numbers: Abstr
 
 
 def _is_number(leaf: Node, numbers: AbstractSet[Node]) -> bool:
-    """Whether a number of which nothing is known is the same for all elements."""
+    """Whether an unknown number is the same for all elements."""
     return leaf in numbers or leaf.type.form != "scalar"

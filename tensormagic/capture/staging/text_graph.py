@@ -32,9 +32,9 @@ _DEEPEST = 8  # calls of the user's functions in one another
 def graphs_of(
     function: FunctionType, reached: Mapping[FunctionType, Written], args: tuple[Any, ...], shorts: Shorts
 ) -> Iterator[list[Node]]:
-    """The values that a call of a function gives, stores or decides by, and what they are computed from.
+    """The values that a call of a function returns, stores or decides by, and what they are computed from.
 
-    Where there is arithmetic with names of numbers that are known, as integers and what is written, there are two graphs: such are
+    With arithmetic on known numbers, such as integers and literals, there are two graphs: these numbers are
     constants in captured code, and operands in formulas of numbers alone.
 
     Parameters
@@ -42,16 +42,16 @@ def graphs_of(
     function
         The function.
     reached
-        The texts of it and of the user's functions that it calls.
+        The texts of it and of the user functions it calls.
     args
         Its arguments: arrays and numbers.
     shorts
-        How many iterations the loops have that have at most one, and what is folded of one element.
+        The number of iterations of loops with at most one, and folds of one element.
 
     Raises
     ------
     UnseenError
-        Where there is anything in the texts of which it is not told what rules see of it.
+        If it is not known what rules make of something in the texts.
     """
     reading = _Reading(reached, shorts, numbers=True)
     yield reading.read_through(function, args)
@@ -60,7 +60,7 @@ def graphs_of(
 
 
 def _of_numbers(results: list[Node]) -> list[Node]:
-    """What is computed of Python's numbers alone, but for what such things are computed from."""
+    """Values computed from Python numbers alone, without those that only lead to others."""
     alone: dict[Node, None] = {}
     inside = set[Node]()
     for node in topological(results):
@@ -108,7 +108,7 @@ class _Reading(Expressions):
         return self._call(function, given)
 
     def _call(self, function: FunctionType, given: dict[str, Any]) -> Any:
-        """What a function gives for arguments; what it stores is there afterwards."""
+        """The result of a function for arguments; its stores take effect."""
         code = function.__code__
         names = code.co_varnames[: code.co_argcount]
         defaults: dict[str, Any] = dict(zip(names[::-1], (function.__defaults__ or ())[::-1], strict=False))
@@ -127,7 +127,7 @@ class _Reading(Expressions):
     # statements
 
     def _block(self, block: list[ast.stmt]) -> Any:
-        """Go through statements; what they return at last."""
+        """Read statements; returns the returned value."""
         for k, statement in enumerate(block):
             if isinstance(statement, ast.Return):
                 if k < len(block) - 1:
@@ -159,7 +159,7 @@ class _Reading(Expressions):
                 raise UnseenError
 
     def _alone(self, call: ast.Call) -> None:
-        """A call that is a statement: of a function that stores."""
+        """A call as a statement, of a function that stores."""
         match call.func, call.args:
             case ast.Attribute(attr=name), [*args, ast.Name() as target] if is_into(call):
                 self.store(self.name(target), None, self._op(name, *[self._of(a) for a in args]))

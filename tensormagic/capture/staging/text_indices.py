@@ -48,7 +48,7 @@ class Indices(Values):
         return self.place(index) if None in items else place(cast("list[Item]", items))
 
     def _item(self, part: ast.expr) -> Item | None:
-        """An index along an axis; None for what is neither an integer nor a slice of step 1."""
+        """An index along an axis; None unless it is an integer or a slice of step 1."""
         if isinstance(part, ast.Slice):
             if part.step is not None and not (isinstance(part.step, ast.Constant) and part.step.value in {1, None}):
                 return None
@@ -64,7 +64,7 @@ class Indices(Values):
         return None if found is None else at(found)
 
     def _integer(self, node: ast.AST) -> Linear | None:
-        """An integer by what is written; None for what may be none."""
+        """An integer from its text; None if it may be something else."""
         if isinstance(node, ast.Subscript | ast.Attribute | ast.Call):
             if isinstance(node, ast.Call) and name_of(node.func) in _INTEGERS:
                 return self._integer_of(self.element(self.value(node)))

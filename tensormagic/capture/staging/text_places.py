@@ -9,7 +9,7 @@ SIZE = "size"  # of whatever array: an index is counted from its end then
 
 
 class Linear(NamedTuple):
-    """An integer: so many times each of what is not known of it, and a number."""
+    """An integer as a linear combination of unknown ones plus a number."""
 
     times: frozenset[tuple[Any, int]]
     number: int
@@ -43,7 +43,7 @@ class At(NamedTuple):
 
 
 class Between(NamedTuple):
-    """A slice along an axis; to its end, where there is no ``upper``."""
+    """A slice along an axis; without ``upper``, to its end."""
 
     lower: Linear
     upper: Linear | None
@@ -60,7 +60,7 @@ Item = At | Between | New
 
 
 class Place(NamedTuple):
-    """A place in an array, axis by axis; what is left out at the end is read whole."""
+    """A place in an array, axis by axis; trailing axes that are left out are read whole."""
 
     items: tuple[Item, ...]
 
@@ -70,7 +70,7 @@ class Place(NamedTuple):
         return not self.items
 
     def may_be_whole(self, indices: Sequence[Any]) -> bool:
-        """Whether an axis may be read whole without that being seen: up to the index of a loop around, captured code knows no more."""
+        """Whether a slice may cover a whole axis without showing it: captured code knows no more of a bound by an outer loop's index."""
         ends = [i.upper for i in self.items if isinstance(i, Between) and i.lower == ZERO]
         return any(
             u is not None and (u.known is None or u.known >= 0) and not any(s in indices for s, _ in u.times)

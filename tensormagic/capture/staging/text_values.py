@@ -57,7 +57,7 @@ class View:
 
 @dataclass
 class State:
-    """What names are bound to, and what that holds."""
+    """The bindings of names, and the contents of arrays."""
 
     names: dict[str, Any] = field(default_factory=dict[str, Any])
     content: dict[Array, Content] = field(default_factory=dict[Array, Content])
@@ -94,7 +94,7 @@ def _reached(nodes: list[Node], inside: Callable[[Node], list[Node]]) -> list[No
 
 
 def _above(stop: Collection[Any], nodes: list[Node], inside: Callable[[Node], list[Node]]) -> list[Node]:
-    """What nodes are computed from, and what those are that something is ``inside`` of, but for what is below some functions."""
+    """The nodes that ``nodes`` are computed from, stopping at some functions; ``inside`` adds further operands."""
     found = dict.fromkeys(nodes)
     pending = [*found]
     while pending:
@@ -110,7 +110,7 @@ def _either(*contents: Content | None) -> Content:
 
 
 class Values:
-    """Numbers of which nothing is known, and what names hold. ``numbers``: whether numbers of Python's that are known are constants."""
+    """Unknown numbers, and the values of names. ``numbers``: whether known Python numbers are constants."""
 
     def __init__(self, *, numbers: bool) -> None:
         self.state = State()
@@ -136,7 +136,7 @@ class Values:
         self._flipped: set[Node] = set()  # slices the other way round
 
     def needed(self) -> list[Node]:
-        """The results, and what is needed for numbers in them of which rules know nothing."""
+        """The results, and what is needed for unknown numbers in them."""
         return self._needed(self.results)[0]
 
     def as_rules_see(self, results: list[Node]) -> list[Node]:
@@ -157,11 +157,11 @@ class Values:
         return [*found], seen
 
     def through(self, nodes: list[Node]) -> list[Node]:
-        """What nodes are computed from, also through what is folded and asked about."""
+        """The nodes that ``nodes`` are computed from, also through folds."""
         return _reached(nodes, lambda n: self.made_of[n] if n in self.folded else [])
 
     def sums_are_apart(self, nodes: list[Node]) -> bool:
-        """Whether sums that rules are not asked about are of nothing that they know sums of: of exponentials, and two of one array."""
+        """Whether sums for which rules are not asked are outside known forms: of exponentials, and two of one array."""
         found = [self.sums[n] for n in nodes if n in self.sums and n not in self.folded]
         parts = [self._summed(whole) for whole in found]
         if any(n.op.name in numpys.EXPONENTIALS for own in parts for n in own):
@@ -178,7 +178,7 @@ class Values:
         return {self._roots.get(n, n) for n in parts if n.op is PARAMETER and n not in self._numbers}
 
     def _summed(self, whole: Node) -> list[Node]:
-        """What a sum is made of, and what sums in it are made of: not below functions that are no sums of what they are of."""
+        """The nodes a sum is made of, including inner sums, but not below functions other than sums."""
         straight = _above(_BENT, self.made_of[whole], lambda n: self.made_of[self.sums[n]] if n in self.sums else [])
         return _reached(straight, lambda _: [])
 
@@ -201,7 +201,7 @@ class Values:
     def any(
         self, key: Any, dtype: Any = np.float64, *, of: Iterable[Node] = (), number: bool = False, within: Any = None
     ) -> Node:
-        """A number of which nothing is known, the same for the same key; ``of`` is what it is computed from."""
+        """An unknown number, the same for the same key; ``of`` is what it is computed from."""
         found = self._known.get(key)
         if found is None:
             t = dtype if isinstance(dtype, Type) else Type(np.dtype(dtype), (), "scalar")
@@ -246,7 +246,7 @@ class Values:
         return self.array(self.number(object(), value))
 
     def number(self, key: Any, value: Any) -> Node:
-        """A number from outside. Python's integers are what they are in captured code; formulas of numbers take them as operands."""
+        """A number from outside. Python integers are what they are in captured code; formulas of numbers take them as operands."""
         kind = type(value)
         if kind is int or kind is bool or issubclass(kind, np.integer | np.bool_):
             return self._operand(constant(value))
@@ -306,7 +306,7 @@ class Values:
         return whole, parts
 
     def moved(self, element: Node, place: Any) -> Node:
-        """An element at another place: what is no number is another one there."""
+        """An element at another place: everything that is no number becomes another value there."""
         leaves = [n for n in topological([element]) if n.op is PARAMETER and n not in self._numbers]
         parts = {n: self._part(n, place) for n in leaves}
         parts = {whole: part for whole, part in parts.items() if part is not whole}
@@ -353,7 +353,7 @@ class Values:
         return value if operand is whole else self.array(operand)
 
     def place(self, index: ast.AST) -> Any:
-        """What tells an index from others: what is written, with what its names hold."""
+        """The identity of an index: its text, with the values of its names."""
         if isinstance(index, ast.Name):
             bound = self.state.names.get(index.id, index.id)
             return self.element(bound) if isinstance(bound, Array) else bound if isinstance(bound, str) else id(bound)
@@ -381,7 +381,7 @@ class Values:
             self.results.append(self.element(value))
 
     def hand_on(self, names: Iterable[str], bound: set[str]) -> dict[str, tuple[Node, Array]]:
-        """Have names hold what an iteration hands on, of which nothing is known; those that are ``bound`` in it hold it by themselves."""
+        """Bind names to unknown carried values; those that are ``bound`` in the iteration hold their own."""
         handed: dict[str, tuple[Node, Array]] = {}
         for name in names:
             array = self.state.names.get(name)
@@ -398,7 +398,7 @@ class Values:
         return handed
 
     def _may_hold(self, array: Any) -> tuple[Type, list[Node]]:
-        """The type of an array, and all that it may hold: where a branch decides what that is, things of one type."""
+        """The type of an array, and all that it may hold: on data-dependent branches, values of one type."""
         content = self.state.content.get(array) if isinstance(array, Array) else None
         types = [n.type for n in content.nodes] if content else []
         if content is None or (content.whole is None and len(set(types)) != 1):
@@ -412,12 +412,12 @@ class Values:
         return whole is not None and all(n in self._numbers for n in topological([whole]) if n.op is PARAMETER)
 
     def is_pythons(self, value: Any) -> bool:
-        """Whether what a name holds is a number of Python's: nothing is stored into that."""
+        """Whether a name holds a Python number, into which nothing can be stored."""
         content = self.state.content.get(value) if isinstance(value, Array) else None
         return content is not None and content.whole is not None and content.whole.type.form == "python"
 
     def go_on(self, handed: Mapping[str, tuple[Node, Array]], index: Node | None) -> None:
-        """An iteration has ended, of a loop with this index: what names hold then is what the next one begins with."""
+        """End an iteration of a loop with this index: the names' values become the next iteration's initial ones."""
         self.results += [found for found, _ in handed.values()]  # there may have been no iteration
         for name, (found, array) in handed.items():
             end = self.state.names[name]

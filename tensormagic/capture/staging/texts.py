@@ -32,7 +32,7 @@ def visit_exception(node: ast.expr) -> ast.expr:
 
 
 def pieces_of(node: ast.expr) -> list[ast.expr] | None:
-    """The pieces of a text: constants, and tuples of a value, its conversion and its format; None for what is no text."""
+    """The pieces of a text: constants, and tuples of a value, its conversion and its format; None for anything else."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return [node]
     if isinstance(node, ast.JoinedStr):

@@ -25,7 +25,7 @@ LATER = (Tensor, Deferred, GrownList)  # whose texts are known when the graph ha
 
 
 class Text(str):  # noqa: SLOT000 (has its pieces beside it)
-    """A text that holds lazy values: what it says is known when the graph runs, and nobody is told before."""
+    """A text with lazy values, known only when the graph runs."""
 
     pieces: list[Any]
 
@@ -53,7 +53,7 @@ def formatted(*pieces: Any) -> str:
 
 
 def _refuse_formats(pieces: Sequence[Any]) -> None:
-    """Raise Python's error where values of their classes have no such format, whatever they are: nobody may ask for the text later."""
+    """Raise Python's error now for a format that no value of the class has, as the text may never be needed later."""
     for value, conversion, form in (p for p in pieces if not isinstance(p, str)):
         if not form or type(form) is not str or not isinstance(value, Tensor) or _classes(value.node) > 1:
             continue
@@ -91,14 +91,14 @@ def holds_lazy(value: Any) -> bool:
 
 
 def is_put_together(value: Any) -> bool:
-    """Whether the text of a value is put together of what it holds, which may be lazy."""
+    """Whether the text of a value is built from its contents, which may be lazy."""
     return holds_lazy(value) or (_abstract() and objects.has_own_text(value))
 
 
 def _expanded(piece: Any, *, percent: bool = False) -> list[Any]:
-    """A piece of a text; of a container with lazy values, and of an object of the user's, those that Python puts together.
+    """A piece of a text, with containers of lazy values and user objects expanded as Python does.
 
-    An item of ``%`` stays of whatever class its method gave it.
+    An item of ``%`` keeps the class that its method returned.
     """
     if isinstance(piece, str) or not isinstance(piece[2], str):
         return [piece]

@@ -25,7 +25,7 @@ def parts_of(kind: type[ast.AST]) -> tuple[str, ...]:
 
 
 def children(node: ast.AST) -> list[ast.AST]:
-    """What a node consists of, but for operators and contexts."""
+    """The child nodes, without operators and contexts."""
     found: list[ast.AST] = []
     values: dict[str, Any] = node.__dict__
     for name in parts_of(node.__class__):
@@ -62,7 +62,7 @@ def placed(tree: _Node) -> _Node:
 
 
 def placed_at(node: _Node, like: ast.AST) -> _Node:
-    """A node that was made, where ``like`` stands, with those in it that have no place; what has one is not looked into."""
+    """A new node with the position of ``like``, also for inner nodes without one; a node that has a position is not entered."""
     there: dict[str, Any] = like.__dict__
     place = {name: there[name] for name in _PLACE if name in there}
     pending: list[ast.AST] = [node]
@@ -102,16 +102,16 @@ _Change = Callable[[ast.AST, ast.AST], ast.AST]
 
 
 def changed(node: _Node, change: _Change, lines: Collection[int]) -> _Node:
-    """A function like ``node``, with parts that are changed; what has none of these is shared. The root is a node of its own.
+    """A function like ``node`` with changed parts; unchanged parts are shared, but the root is a copy.
 
     Parameters
     ----------
     node
         The function.
     change
-        What gives what stands for a part: it gets the part as it was, and with its own parts changed.
+        Gives the replacement of a part, from the original and the version with its own parts changed.
     lines
-        Where expressions are gone into, beside statements.
+        Where expressions are entered, beside statements.
     """
     made = copied(node)
     own: dict[str, Any] = made.__dict__

@@ -30,24 +30,24 @@ Held = tuple[Node, int, bool]  # what a buffer holds, its version, and whether t
 
 @dataclass(eq=False)
 class Trial:
-    """Code that is being tried out.
+    """Code being tried out.
 
     Parameters
     ----------
     failure
-        Why it cannot be staged, where somebody may have caught that.
+        Why it cannot be staged, as the code may have caught that.
     raised, place
-        The exception of its last ``raise`` statement, and where that stands.
+        The exception of its last ``raise`` statement, and its place.
     iterators
-        Those that are there before it.
+        Those that existed before.
     made
-        What its expressions have given, used or not.
+        The results of its expressions, used or not.
     stand_ins
-        Inputs that stand for the arguments of functions that it calls, within these.
+        Inputs for the arguments of functions that it calls, valid inside these.
     ahead
-        How many of what it has made are computed before whatever it has printed or checked last.
+        How many of its results are computed before its last print or check.
     iteration
-        When the iteration began that it is, in the count of buffers; 0 where it is none.
+        The start of the iteration it is, in the count of buffers; 0 if it is none.
     """
 
     iterators: dict[int, Any]
@@ -67,21 +67,21 @@ class Outcome:
     Parameters
     ----------
     result
-        What it gave.
+        Its result.
     started
-        When it began, in the count of buffers: arrays made later are its own.
+        Its start, in the count of buffers: arrays made later are its own.
     slots
-        What slots hold after it that they did not hold before.
+        The slots that changed, with their new values.
     buffers
-        The values of arrays made before it into which it has stored.
+        The values of older arrays into which it has stored.
     chosen
-        Containers between which a data-dependent condition chooses, that names hold after it.
+        Containers, held by names, between which a data-dependent condition chooses.
     grown
         Lists, and what it has appended to them.
     raised, place
-        What it ended in, where that was a ``raise`` or an ``assert``, and where that stands.
+        The exception it ended in by ``raise`` or ``assert``, and its place.
     met
-        Whether that was none: it is an error that Python, NumPy or the capture has found.
+        Whether the exception came from Python, NumPy or the capture instead.
     """
 
     result: Any = None
@@ -156,15 +156,15 @@ def attempt(
     may_raise: bool = False,
     unneeded: Container[Slot] = (),
 ) -> Outcome:
-    """Run code and find out what it does; then put everything back, unless what it gives says that it is to be kept.
+    """Run code and record what it does; then undo everything, unless ``keep`` holds for its result.
 
-    Where it ``may_raise``, an exception of a ``raise`` statement is an outcome, too; in code without values any error of its own is.
-    What ``unneeded`` variables hold is not used.
+    If it ``may_raise``, an exception of a ``raise`` statement is an outcome, too; in code without values any error of
+    its own is. Values of ``unneeded`` variables are ignored.
 
     Raises
     ------
     Exception
-        What the code raises, everything being put back.
+        What the code raises, after everything was undone.
     """
     capture = context.current()
     if capture is None:
@@ -223,7 +223,7 @@ def attempt(
 
 
 def _used(running: Trial, outcome: Outcome, unneeded: Container[Slot]) -> list[Node] | None:
-    """What code on trial hands on; None where all that it has computed gives a value in any case."""
+    """The nodes that tried code passes on; None if nothing it computes can raise."""
     if not any(map(raises, topological(running.made))):
         return None
     held = [value for slot, value in outcome.slots.items() if slot not in unneeded]
@@ -232,7 +232,7 @@ def _used(running: Trial, outcome: Outcome, unneeded: Container[Slot]) -> list[N
 
 
 def _await_unused(capture: context.Capture, outcome: Outcome, world: World, used: list[Node]) -> None:
-    """Have what code on trial has computed, may fail, and is not used, be among the checks: Python computes it all the same."""
+    """Add unused results of tried code that may fail to the checks: Python computes them, too."""
     slot = world.variables[id(capture.order.checks), CHECKS]
     token = node_of(outcome.slots.get(slot, slot.get()))
     running = capture.heap.trials[-1]
@@ -265,9 +265,9 @@ def refuse_caught(error: Exception) -> None:
 
 
 def place_of(error: Exception) -> tuple[Any, ...] | None:
-    """Where the user's code has met an error that may wait for the graph to run, if it is data-dependent whether the code runs; else None.
+    """The place of an error in the user's code that may wait for the graph to run, as the code is data-dependent; else None.
 
-    What Python, or NumPy, makes of something lazy or of a refusal that it has met is no error of the code's.
+    An error that Python or NumPy makes of something lazy, or of a refusal, is not the code's.
     """
     capture, trace, found = context.current(), error.__traceback__, None
     if capture is None or not capture.abstract or is_met_by_numpy(error) or is_of_format(error):

@@ -61,7 +61,7 @@ def asked(value: Any) -> Any:
 
 
 def computed(condition: bool | Node) -> bool:
-    """A condition's value, in a cell whose values are there."""
+    """A condition's value, in a cell with values."""
     if isinstance(condition, bool):
         return condition
     found = bool(wrap(condition).numpy())

@@ -13,7 +13,7 @@ Path = tuple[int, ...]  # the numbers of entries that lead to one
 
 
 class _Stays:
-    """What stands for an entry that stays as it is, where a value is taken apart."""
+    """A mark for an unchanged entry, when a value is taken apart."""
 
     __slots__ = ("value",)
 
@@ -22,14 +22,14 @@ class _Stays:
 
 
 class Unchanged:
-    """Entries of what a name holds that iterations do not change.
+    """Entries of a name's value that iterations do not change.
 
     Parameters
     ----------
     value
-        What the name holds before the loop.
+        The value before the loop.
     paths
-        Where the entries are.
+        The paths of the entries.
     """
 
     def __init__(self, value: Any = None, paths: Iterable[Path] = ()) -> None:
@@ -44,7 +44,7 @@ class Unchanged:
         return [*self._stays]
 
     def without(self, value: Any) -> Any:
-        """A value in which marks stand for the entries, where it has them; else as it is."""
+        """A value with marks in place of these entries, if it has them; else unchanged."""
         return _replaced(value, self._stays, ()) if self._stays else value
 
     def within(self, value: Any) -> Any:
@@ -74,7 +74,7 @@ class Installed:
                 self._note(part)
 
     def unchanged(self, start: Any, after: Any) -> list[Path]:
-        """Where an iteration leaves entries of what it was given, each in its place; ``start`` is what stands before the loop."""
+        """The paths of entries that an iteration leaves in place; ``start`` is the value before the loop."""
         return self._unchanged(start, self._value, after, ())
 
     def _unchanged(self, start: Any, given: Any, after: Any, path: Path) -> list[Path]:
@@ -86,7 +86,7 @@ class Installed:
         return [p for k, entry in enumerate(entries) for p in self._unchanged(*entry, (*path, k))]
 
     def _is_whole(self, value: Any) -> bool:
-        """Whether a value holds what it held at the beginning of the iteration."""
+        """Whether a value has kept its contents since the beginning of the iteration."""
         if not is_container(value):
             return is_number(value)
         if id(value) not in self._contents or not any(map(is_number, flatten(value)[0])):

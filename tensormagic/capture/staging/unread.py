@@ -23,12 +23,12 @@ _MATCHES = {"CHECK_EXC_MATCH", "CHECK_EG_MATCH"}
 
 
 def as_caught(function: FunctionType) -> Callable[..., Any]:
-    """``function``, in a cell as if it were called in a ``try``, where its source is not to be had and it may catch errors.
+    """``function``, called in a cell as if in a ``try``, if its source is not available and it may catch errors.
 
     Raises
     ------
     CaptureError
-        Where no values are there.
+        If there are no values.
     """
     capture = context.current()
     if capture is None or staged_code(function.__code__) is not None or not _may_catch(function):
@@ -60,7 +60,7 @@ def _may_catch(function: FunctionType) -> bool:
 
 @lru_cache(maxsize=4096)
 def _catches(code: CodeType) -> bool:
-    """Whether code has a handler, a ``finally`` that goes on elsewhere, or a ``with`` whose manager is none of those known."""
+    """Whether code has an exception handler, a ``finally`` that jumps, or a ``with`` with an unknown manager."""
     steps = list(dis.get_instructions(code))
     gone_on = [s for s, then in pairwise(steps) if s.opname == "POP_EXCEPT" and then.opname != "RERAISE"]
     withs = list(filter(enters, steps))

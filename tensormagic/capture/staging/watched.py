@@ -33,7 +33,7 @@ def is_watched(value: Any) -> bool:
 
 
 def follow(values: Iterable[Any], made: Any) -> Any:
-    """Watch what was made for one of some values, where one of these is watched; gives it."""
+    """Watch a value made for one of several, if one of these is watched; returns it."""
     return watch(made) if isinstance(made, _MUTABLE) and any(map(is_watched, values)) else made
 
 

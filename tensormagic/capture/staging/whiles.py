@@ -31,7 +31,7 @@ Thunk = Callable[[], Any]
 def repeat(
     test: Thunk, iteration: Thunk, told: tuple[Sequence[str], ...], called: tuple[str, ...] | None = None
 ) -> Plainly:
-    """``while``; gives whether Python is to run it as it is written: where it is simple, what it has ``called``."""
+    """``while``; returns whether Python is to run it as written (if it is simple, ``called`` is what it calls)."""
     if left := plainly(True, [iteration, test], called):
         return left
     with Driving(UNROLLED) as driving:
@@ -40,12 +40,12 @@ def repeat(
 
 
 class _While:
-    """A ``while`` that is run: by Python, iteration by iteration, until a region holds what is left of it.
+    """A ``while`` that Python runs iteration by iteration, until a region can take over the rest.
 
     Parameters
     ----------
     body
-        What it does.
+        Its body.
     driving
         Python's part.
     """
@@ -64,7 +64,7 @@ class _While:
             condition = self._goes_on(condition)
 
     def _goes_on(self, condition: bool | Node) -> bool | Node:
-        """Whether there is to be another iteration, after one, or after all that a region holds."""
+        """Whether there is another iteration, after one, or after a region."""
         if self._failed is None and not isinstance(condition, bool):
             self._failed = _staged_while(self._body, condition)
             if self._failed is None:
@@ -78,7 +78,7 @@ class _While:
         return self._by_python(condition)
 
     def _go_on_asking(self) -> bool | Node | None:
-        """Of one whose test is known so far: whether to go on after an iteration, or a region; None where Python is to run one."""
+        """With a test known so far: whether to go on after an iteration, or a region; None if Python is to run the next one."""
         if self._iterations > UNROLLED:
             self._due = math.inf
             return False if self._is_staged_while_known() else None
@@ -103,7 +103,7 @@ class _While:
         return decided(self._body.asked()) if known else truth(self._body.asked())
 
     def _is_staged_while_known(self) -> bool:
-        """Whether what is left of a long one, whose test is known so far, has been staged."""
+        """Whether the rest of a long loop, whose test is known so far, has been staged."""
         capture, body = self._capture, self._body
         rest = Left() if capture is None else capture.effort.rests.setdefault(body.iteration.__code__, Left())
         stage = partial(staged_repeat, body, True, known=True)
@@ -121,14 +121,14 @@ def _is_over(condition: Node, failed: Exception | None, iteration: Thunk) -> boo
 
 
 def _staged_while(body: Body, condition: bool | Node) -> Exception | None:
-    """Stage a ``while``; gives what stands in the way."""
+    """Stage a ``while``; returns the error that prevents it, or None."""
     return staged_as_needed(lambda varies: staged_repeat(body, condition, varies=varies), body, long=True)
 
 
 def _first_iteration(body: Body) -> tuple[bool | Node, Exception | None]:
-    """One iteration of a ``while`` whose test is known: it stands, if the test is known after it, else the loop is staged.
+    """Run one iteration of a ``while`` with a known test: it counts if the test is known after it, else the loop is staged.
 
-    Gives whether to go on, and what stands in the way of staging it.
+    Returns whether to go on, and the error that prevents staging.
     """
     checks, computes = raising.noted(), values_are_there()
 
@@ -189,6 +189,6 @@ def _refuse_effects(body: Body) -> None:
 
 
 def _acts(token: Any, before: Any) -> bool:
-    """Whether something is printed, or called outside of the graph, between what stands for the checks so far and a later one."""
+    """Whether something is printed, or called outside of the graph, between two tokens."""
     start = node_of(before)
     return any(n.op in _ACTS for n in topological([node_of(token)], stop=lambda n: n is start) if n is not start)

@@ -49,7 +49,7 @@ class Reaching:
 
     @property
     def reached(self) -> Iterable[Any]:
-        """These functions, and what they are called with."""
+        """These functions, and their arguments."""
         return ()
 
 
@@ -213,7 +213,7 @@ class World:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that is in reach was looked at."""
+        """Whether everything reachable was examined."""
         return not self._pending
 
     def nodes(self) -> set[Node]:
@@ -234,7 +234,7 @@ def _bound_to(function: Any) -> list[Any]:
 
 
 def unasked(node: Node) -> Iterator[Node]:
-    """A value, without asking whether it is there: that is asked where it is used."""
+    """A value without the check for its existence, which is made where it is used."""
     if node.op is REQUIRE and node["error"] in {"name", "none", "capture"}:
         for part in node.args:
             yield from unasked(part)

@@ -124,7 +124,7 @@ def annotate(shown: Portrait, source: str) -> Drawn:
 
 
 def by_line(shown: Portrait, kernels: list[PlannedKernel]) -> dict[int, Line]:
-    """The lines of the cell that operations of the rewritten graph come from."""
+    """The nodes of the rewritten graph, grouped by the line of the cell that they come from."""
     found: dict[int, Line] = {}
     lines: dict[Node, int] = {}
     for node, cost, around in by_node(shown.executable.graph.nodes, shown.number):
@@ -189,7 +189,7 @@ def _library(plan: Plan | Outline) -> Iterator[Node]:
 
 
 def line_of(shown: Portrait, node: Node) -> int | None:
-    """The line of the cell that a node comes from; of one inside a loop, too."""
+    """The line of the cell that a node comes from, also for a node inside a loop."""
     return shown.line_within(node)
 
 
@@ -265,7 +265,7 @@ def _not_yours(texts: Sequence[str], whole: str, yours: AbstractSet[str]) -> lis
 
 
 def _code(shown: Portrait, kernel: PlannedKernel, number: int, line: int, yours: AbstractSet[str]) -> str:
-    """A kernel's source, with the statements that are for this line marked; of a long one, these and what is around them."""
+    """A kernel's source with the statements of this line marked; of long source only these and the lines around them."""
     texts, lines = zip(*statements(shown, kernel), strict=True)
     kept = (
         set(range(len(texts)))

@@ -60,7 +60,7 @@ class _Filling:
         return True
 
     def arrived(self, _: Future[Any]) -> None:
-        """Show what has come of it: as of the cell that runs then, as nbclient takes no others."""
+        """Show the result, or the error, in the cell that runs by then: nbclient accepts updates of no other."""
         with self._lock, suppress(Exception):
             bar, self._bar = self._bar, None
             self._handle.update(_Line(_outcome(self._future, self._line)))

@@ -45,7 +45,7 @@ def waits(text: str) -> bool:
 
 
 def told_plain(lines: list[str]) -> list[str]:
-    """The lines of a cell that waits, without its first one, in whose place nothing stands; others as they are."""
+    """The lines of a cell that awaits, with the magic's line blanked and a warning given; other lines unchanged."""
     if not waits("".join(lines)):
         return lines
     warnings.warn_explicit(

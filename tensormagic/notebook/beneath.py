@@ -26,7 +26,7 @@ _TEXTS = (str, bytes)
 
 
 def is_numbers(value: Any) -> bool:
-    """Whether a value is a number or an array of numbers of Python's and NumPy's own classes, or a tuple of such: one line says it."""
+    """Whether a value is a number or an array of plain Python or NumPy numbers, or a tuple of these, which one line describes."""
     if type(value) is tuple:
         return bool(value) and all(map(_is_number, value))
     return _is_number(value)
@@ -39,7 +39,7 @@ def _is_number(value: Any) -> bool:
 
 
 def plainly(value: Any, kind: str, others: Iterable[str]) -> str:
-    """Of numbers that are no graph: their class, and that they are none; ``others`` are what the graph beside them is of.
+    """Describe numbers that have no graph by their class; ``others`` names the variables that the graph beside them is of.
 
     ``int · a number of Python's own, no graph``
     """
@@ -52,7 +52,7 @@ def plainly(value: Any, kind: str, others: Iterable[str]) -> str:
 
 
 def told(outcome: Outcome) -> str:
-    """What an object is that a cell ends in, and what graph stands beside it; nothing for texts, lists and the like.
+    """Describe the object that a cell ends in, and the graph beside it; empty for text, lists and the like.
 
     ``an object, OdeResult of scipy; the graph is of rate``
     """
@@ -72,13 +72,13 @@ def told(outcome: Outcome) -> str:
 
 
 def as_html(line: str) -> str:
-    """The line as a page shows it: a narrow one breaks it between what it says, and within that between words."""
+    """The line as HTML; a narrow page breaks it between its facts first, then between words."""
     rows = (escape(row).replace(" \N{MIDDLE DOT} ", f" \N{MIDDLE DOT}</span> {_FACT}") for row in line.split("\n"))
     return LINE.format("\n".join(f"{_FACT}{row}</span>" for row in rows))
 
 
 def beneath(made: Any, line: str) -> Any:
-    """What IPython shows of a value, with a line below it; as it is where that is no text and no page."""
+    """IPython's display data of a value with a line below it; unchanged unless it is plain text, or text and HTML."""
     data, metadata = made
     if not line or not {"text/plain", "text/html"} >= {*data}:
         return made

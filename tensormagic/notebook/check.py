@@ -93,7 +93,7 @@ def _computed_from(outcome: Outcome, name: str) -> dict[str, Node]:
 
 
 def _function(outcome: Outcome, name: str, later: Mapping[str, Node]) -> _Scalar | None:
-    """The cell's value at other values of a variable; None where it cannot be told what was computed from that."""
+    """The cell's value as a function of one variable; None if other values derived from the variable cannot be recomputed."""
     notebook: Mapping[str, Any] = {n: _double(v) for n, v in outcome.notebook.items()}
     closed = close(later.values(), lambda n: n.op is INPUT, parameter, leaves=[outcome.moving[name]])
     others = [n["source"].value if n.op is INPUT else None for n in closed.leaves[1:]]

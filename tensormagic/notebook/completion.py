@@ -115,7 +115,7 @@ def _in_line(until: str, shell: Any) -> SimpleMatcherResult:
 
 
 def _in_expression(rest: str, shell: Any) -> SimpleMatcherResult:
-    """Options, as long as the expression has not begun; then what Python has."""
+    """Complete options before the expression begins, and Python names after that."""
     known = [option for option in offered() if option not in {"-n", "--name"}]
     words = rest.split(" ")
     options, begun = of_line(" ".join(words[:-1]), shell.user_ns)
@@ -129,7 +129,7 @@ def _in_expression(rest: str, shell: Any) -> SimpleMatcherResult:
 
 
 def _of_python(text: str, completer: Any) -> list[str]:
-    """Names and attributes, which IPython completes behind its own magics alone."""
+    """Complete names and attributes, which IPython completes only without a magic."""
     found = re.search(r"[^\W\d][\w.]*$", text)
     if found is None:
         return []

@@ -92,7 +92,7 @@ class TensorDefault(Magics):
         return cell.rstrip() != self._unmarked
 
     def restore(self) -> None:
-        """Be on where the notebook's metadata says so; the first cell that runs then shows it."""
+        """Switch capturing on if the notebook's metadata says so; the first cell that runs then shows it."""
         self.on = self._untold = _remembered(os.environ.get("JPY_SESSION_NAME", ""))
 
     def tell(self) -> None:

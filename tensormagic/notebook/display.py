@@ -57,7 +57,7 @@ class Views:
         self._cell = ""
 
     def begin(self, cell: str) -> None:
-        """A cell runs: what it showed before goes."""
+        """Close the live views that this cell has shown before, now that it runs again."""
         self._cell = cell
         for view in self._live.pop(cell, ()):
             view.close()
@@ -115,12 +115,12 @@ def headline(
 
 
 def _slope(name: str, text: str) -> str:
-    """A gradient and what is told of it; the shape beside the name of another value would look like an element of that."""
+    """A gradient's name and description; a shape right behind the name of another value would look like an index."""
     return f"{name}, {text}" if " of " in name and text.startswith("shape") else f"{name} {text}"
 
 
 def _items(value: Any, labels: Sequence[str] = ()) -> list[tuple[str, Any]]:
-    """The items of a container that holds lazy values, each with what it is called."""
+    """The items of a container that holds lazy values, each with its label."""
     if isinstance(value, dict) and tensors_in(value):
         return [(f"[{plain_text(key)}]", item) for key, item in cast("dict[Any, Any]", value).items()]
     if isinstance(value, tuple | list) and (tensors_in(value) or (type(value) is tuple and is_numbers(value))):
@@ -169,22 +169,22 @@ def _value_part(value: Any, computed: bool) -> str:
 
 
 class Report:
-    """What a cell gave, as it is shown.
+    """The display of a cell's result.
 
     Parameters
     ----------
     outcome
         The run of the cell.
     views
-        Where live widgets are kept.
+        The registry of live widgets.
     panels
-        Further parts that are shown, each as HTML and as text.
+        Further parts to show, each as HTML and as text.
     new
-        What a page says below the line, once.
+        A note that a page shows below the line, once.
     graph
         Whether the graph is shown.
     rich
-        Whether there is a page that can show it; else text alone is given.
+        Whether the frontend can show it; else only text is given.
     """
 
     def __init__(
@@ -213,7 +213,7 @@ class Report:
 
     @cached_property
     def portrait(self) -> Portrait | None:
-        """The graph behind the value and its gradients, where there is one."""
+        """The graph of the value and its gradients; None if there is none."""
         return portrait_of(self.outcome)
 
     @property
@@ -288,7 +288,7 @@ class Report:
 
     @property
     def foreign(self) -> bool:
-        """Whether that is no number: it is shown as in any cell, and what the cell is about beside it."""
+        """Whether the value is neither a number nor lazy: it is displayed as in any cell, with the report beside it."""
         return self.is_plain and not is_numbers(self.value)
 
     @property
@@ -322,7 +322,7 @@ class Reporting:
         self._pending = None
 
     def given(self, report: Report, *, marked: bool, silent: bool) -> Any:
-        """What the magic returns for a report; ``marked`` says that it was asked for, ``silent`` that it is not shown."""
+        """The magic's return value for a report; ``marked``: the report was asked for; ``silent``: nothing is shown."""
         value = report.value
         report.asked = marked
         if report.outcome.code.last is None or value is None:
@@ -364,7 +364,7 @@ def portrait_of(outcome: Outcome) -> Portrait | None:
 
 
 def chosen_in(outcome: Outcome) -> tuple[str, ...]:
-    """The branches of the cell of which the graph holds the one that was taken, each in a sentence."""
+    """One sentence for each branch of the cell that was decided during capture, so that the graph holds only the branch taken."""
     lines, found = outcome.source.splitlines(), dict[tuple[int, str], list[int]]()
     for place, counts in outcome.chosen.items():
         text = lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""
@@ -395,7 +395,7 @@ class Page:
 
 
 def tensor_bundle(value: Tensor, views: Views, *, rich: bool, note: str = "") -> tuple[Bundle, Bundle]:
-    """The display of a lazy value: its value, type, where it comes from, a note, and the graph."""
+    """The display of a lazy value: its value, type, origin, a note, and the graph."""
     if isinstance(value, ShownTensor):
         value.report.note = note
         return value.report.bundle()
@@ -444,7 +444,7 @@ def bundle(
 
 
 def _unbroken(line: str) -> str:
-    """The line with spaces that do not break within what it says, where that is short."""
+    """The line with no-break spaces inside its short facts, so that it breaks between facts only."""
     facts = (fact.replace(" ", NO_BREAK) if len(fact) <= MOST_UNBROKEN else fact for fact in line.split(" · "))
     return f"{NO_BREAK}· ".join(facts)
 

@@ -107,7 +107,7 @@ def _place(span: Site, filename: str, shell: Any) -> Place:
 
 
 def of_site(span: Site) -> Place:
-    """The place of a site; its text is there where the cell is still known."""
+    """The place of a site, with its text if the cell is still known."""
     for filename, cell in reversed(usercode.cells.items()):
         if (cell.label, cell.run) == (span.cell, span.run):
             return _place(span, filename, None)
@@ -154,7 +154,7 @@ def _read_in(place: Place) -> list[str]:
 
 
 def _without_own(tree: ast.AST, own: frozenset[str] = frozenset()) -> Iterator[ast.AST]:
-    """The parts of code, but for names that it binds itself: arguments of a ``lambda``, and what a comprehension goes over."""
+    """The nodes of an expression, without names that it binds itself in a ``lambda`` or a comprehension."""
     if isinstance(tree, ast.Lambda):
         own |= {a.arg for a in ast.walk(tree.args) if isinstance(a, ast.arg)}
     elif isinstance(tree, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
@@ -180,7 +180,7 @@ def _names_of_store(text: str) -> list[str]:
 
 
 def described(value: Any) -> str:
-    """The type of a variable in a few words; nothing for what is no data."""
+    """The type of a variable in a few words; empty for values that are no data."""
     if isinstance(value, Tensor):
         return type_text(value.type)
     if isinstance(value, np.ndarray):
@@ -207,7 +207,7 @@ def described(value: Any) -> str:
 
 
 def _types(place: Place, message: str = "") -> str:
-    """The variables that a place reads, and one that the message is about; where none is known there, those of the line."""
+    """The types of the variables read at a place and named by the message; of the whole line if none of these is known."""
     about = re.match(r"([^\W\d]\w*) is ", message)
     for names in (_read_in(place), _read_in(replace(place, column=0, end_column=0))):
         wanted = [*([about[1]] if about else []), *names]
@@ -304,7 +304,7 @@ def of_syntax(error: SyntaxError, filename: str, shell: Any) -> Place:
 
 
 def dress(error: BaseException, drawn: Callable[[], list[str]]) -> None:
-    """Let ``error`` be shown as ``drawn`` gives it, wherever it is shown."""
+    """Have IPython show ``error`` as the lines that ``drawn`` returns."""
     try:
         error._render_traceback_ = drawn  # type: ignore[attr-defined]
     except AttributeError:  # a class without a dictionary: shown as Python shows it
@@ -345,7 +345,7 @@ def bared(error: BaseException) -> Generator[None]:
 
 
 def at_node(error: BaseException) -> Place | None:
-    """The place that an error of a computation comes from, where the node that failed is known."""
+    """The place in the user's code that a computation's error comes from; None if the failed node is not known."""
     node = getattr(error, "tensor_node", None)
     every: tuple[Site, ...] = getattr(error, "tensor_sites", ()) or (site.of(node) if node is not None else ())
     spans = [s for s in every if not s.role.startswith("rewritten")] or list(every)

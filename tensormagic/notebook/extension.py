@@ -55,7 +55,7 @@ _ATTRIBUTE = "_tensormagic"
 
 
 class Extension:
-    """The extension in one shell: what it has registered there."""
+    """The extension in one shell, with everything that it has registered there."""
 
     def __init__(self, shell: Any) -> None:
         self.shell = shell
@@ -155,7 +155,7 @@ class Extension:
             self.shell.configurables.remove(group)
 
     def before_cell(self, info: Any) -> None:
-        """Other code is about to run: keep what is pending safe from it, and look at what it uses."""
+        """Before a plain cell runs, protect pending values from it, and record the variables that it uses."""
         self.interrupts.begin()
         try:
             self._before_cell(info)
@@ -201,7 +201,7 @@ class Extension:
         return self.shell.execution_count - (self._ahead if info.store_history else 0)
 
     def after_cell(self, result: Any) -> None:
-        """A cell has run: what it has bound is from there, and live views follow the variables that they read."""
+        """After a cell has run, record the names that it has bound, and update live views that read them."""
         self.interrupts.end()
         self.progress.end()
         self.asking.end()
@@ -268,7 +268,7 @@ class Extension:
             raise
 
     def failed(self, error: BaseException) -> None:
-        """Have an error of a computation, and an interrupt, shown at the user's lines and without ours."""
+        """Show the errors of computations, and interrupts, at the user's lines, without frames of this package."""
         if isinstance(error, KeyboardInterrupt) or (
             hasattr(error, "tensor_node") and not isinstance(error, TensorError)
         ):
@@ -302,7 +302,7 @@ class Extension:
         return bundle_of(report, self.magics.views, rich=self.magics.rich)
 
     def as_json(self, encoder: JSONEncoder, value: Any) -> Any:
-        """What JSON makes of a lazy value: what it makes of NumPy's own; of an array a list, for an encoder of the user's."""
+        """Encode a lazy value as its NumPy value; an array as a list if the user's encoder does not handle it."""
         if not isinstance(value, Tensor):
             return self.encode(encoder, value)
         plain = value.numpy()

@@ -50,12 +50,12 @@ class Line:
         return None
 
     def called(self) -> tuple[str, Any]:
-        """The function that is called, as it is written, and itself: by names and attributes, nothing is computed."""
+        """The called function's text and the function itself, looked up by names and attributes; nothing is computed."""
         call = self.part_of(ast.Call)
         return ("", None) if call is None else (ast.unparse(call.func), self.value(call.func))
 
     def owner_of(self, name: str) -> str:
-        """The variable of which an attribute is asked for, as ``w`` in ``print(w.grad)``."""
+        """The variable whose attribute is read, as ``w`` in ``print(w.grad)``."""
         written = rf"([^\W\d]\w*)\.{re.escape(name)}\b"
         found = re.search(written, self.part) or re.search(written, self.text)
         return found[1] if found else ""
@@ -67,7 +67,7 @@ class Line:
         return f"{found[1]} is a word of Python's own, and cannot be a name: {found[1]}_ can." if found else ""
 
     def value(self, part: ast.expr) -> Any:
-        """What a name, or an attribute of a module, stands for; nothing is computed."""
+        """The object that a name, or an attribute of a module, refers to; None for others. Nothing is computed."""
         if isinstance(part, ast.Name):
             return self.space.get(part.id, getattr(builtins, part.id, None))
         if isinstance(part, ast.Attribute):

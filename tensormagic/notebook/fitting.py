@@ -42,7 +42,7 @@ def _turned(first: str, left: _Shape, second: str, right: _Shape) -> str:
 
 
 def _beside(first: str, left: _Shape, second: str, right: _Shape) -> str:
-    """What the second one of a product must have, for the first one is as it is."""
+    """The size that the second operand of a product must have to fit the first."""
     if not left or not right or not left[-1].isdigit():
         return ""
     has, goes = right[max(len(right) - 2, 0)], left[-1]

@@ -110,7 +110,7 @@ def _gradients(code: Code, options: Options, result: Any, nodes: Mapping[str, No
 
 
 def _reduced(code: Code, options: Options) -> str:
-    """What makes one number of a cell's value, as it is typed."""
+    """The expression that reduces the cell's value to one number, as one would type it."""
     place = errors.of_site(value_site(code, options.of))
     text = options.of or place.text[place.column : place.end_column]
     return f"np.sum({text}) or np.mean({text})" if text and len(text) <= _SHORT else "its sum or mean"
@@ -155,7 +155,7 @@ def _refuse_lost(captured: Captured, nodes: Mapping[str, Node]) -> None:
 
 
 def _tell_taken(captured: Captured, nodes: Mapping[str, Node]) -> None:
-    """Warn, once for each place, where Python took numbers of what depends on a variable: what it made of them has no derivative."""
+    """Warn, once for each place, where Python read numbers that depend on a variable: they carry no derivative."""
     told = {
         (name, site)
         for number, site in captured.capture.outside.taken.items()
@@ -246,7 +246,7 @@ def _tell_rebound(code: Code, name: str) -> None:
 
 
 def _kind(value: Any) -> str:
-    """What a value is that is no number: ``a list``."""
+    """The class of a value that is no number: ``a list``."""
     kind = type(value).__name__
     return kind if np.isscalar(value) or value is None else f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
 

@@ -38,21 +38,21 @@ _COMPOUND = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.Try, ast.TryStar, ast
 
 @dataclass
 class _Root:
-    """What a variable led to before a cell: lazy values, and inputs behind numbers that earlier plain cells have computed."""
+    """The lazy values that a variable held before a cell, and the inputs of its numbers that plain cells have computed."""
 
     nodes: list[ref[Node]] = field(default_factory=list[Any])
     known: list[Mark] = field(default_factory=list[Any])
 
 
 class HandedOn:
-    """The names of a notebook that lead to lazy values, or to what was computed from these, before a cell runs."""
+    """The variables of a notebook that hold lazy values, or numbers computed from these, before a cell runs."""
 
     def __init__(self) -> None:
         self._roots: dict[str, _Root] = {}
         self._held: dict[str, bytes] = {}  # what containers and objects held before the cell
 
     def before(self, space: Mapping[str, Any], gradients: Collection[str]) -> None:
-        """A cell that is not captured is about to run. Steps along ``gradients`` are left out: nobody asks for derivatives of these."""
+        """Record the variables before a plain cell runs. ``gradients`` names those to leave out: nobody differentiates in them."""
         taken.begin()
         found = {n: _root(space[n], n) for n in home.variables(space) if n not in gradients}
         self._roots = {name: root for name, root in found.items() if root.nodes or root.known}
@@ -60,7 +60,7 @@ class HandedOn:
         self._held = {path: taken.sample(value) for n in containers for path, value in numbers(space[n], n)}
 
     def after(self, text: str, space: Mapping[str, Any], cell: str, above: int = 0) -> None:
-        """It has run: numbers that it has bound are noted with what they may be made of; ``above`` are lines before the text."""
+        """After the cell, note which inputs each bound number may depend on; ``above`` counts lines before the text."""
         roots, self._roots = self._roots, {}
         held, self._held = self._held, {}
         look_at_all()
@@ -81,7 +81,7 @@ class HandedOn:
 
 
 def _root(value: Any, name: str) -> _Root:
-    """What leads from a variable to lazy values."""
+    """The lazy values and computed numbers that a variable holds."""
     root = _Root()
     for path, part in _parts(value, name, _DEPTH):
         if isinstance(part, Tensor):
@@ -92,7 +92,7 @@ def _root(value: Any, name: str) -> _Root:
 
 
 def _behind(root: _Root, left: list[Mark]) -> list[Mark]:
-    """The inputs behind the numbers of a variable that have left the graph, ``left`` being those of all numbers that have."""
+    """The inputs of the numbers that left the graph through a variable; all of ``left`` if its nodes no longer exist."""
     nodes = [node for r in root.nodes if (node := r()) is not None]
     if len(nodes) < len(root.nodes):  # gone, and with it what it was made of
         return [*root.known, *left]
@@ -140,12 +140,12 @@ def numbers(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 class _Flow:
-    """Which variables the values of others come from, as a cell's text assigns them.
+    """The data flow between variables, as a cell's text assigns them.
 
     Parameters
     ----------
     sources
-        The variables behind each name.
+        The variables that each name depends on.
     space
         The notebook, where functions are looked up.
     """
@@ -193,7 +193,7 @@ class _Flow:
                 self._to(target, self.behind(node.value), sure=sure)
 
     def _compound(self, node: ast.stmt) -> None:
-        """Loops twice, since one iteration reads what the one before has bound."""
+        """Follow a compound statement; a loop twice, since an iteration reads what the one before has bound."""
         for _ in range(2 if isinstance(node, ast.For | ast.AsyncFor | ast.While) else 1):
             if isinstance(node, ast.For | ast.AsyncFor):
                 self._to(node.target, self.behind(node.iter), sure=False)
@@ -220,7 +220,7 @@ class _Flow:
             self._to(ast.Name(root, ast.Store(), lineno=node.lineno), given, sure=False)
 
     def _to(self, target: ast.expr, found: set[str], *, sure: bool) -> None:
-        """Bind or store what comes from the variables ``found``."""
+        """Record that a target is bound to, or has stored into it, a value that depends on the variables ``found``."""
         if isinstance(target, ast.Tuple | ast.List):
             for part in target.elts:
                 self._to(part, found, sure=sure)
@@ -254,7 +254,7 @@ class _Flow:
         return set[str]().union(*map(self.behind, ast.iter_child_nodes(node)))
 
     def _of_function(self, function: FunctionType) -> set[str]:
-        """The variables behind what a function of the notebook reads by name."""
+        """The variables that the globals which a notebook function reads depend on."""
         if function.__globals__ is not self.space:
             return set()
         return set[str]().union(*(self.sources.get(name, ()) for name in names_in(function.__code__)))

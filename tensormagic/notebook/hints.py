@@ -46,18 +46,18 @@ _DTYPES = (
 
 
 def hint(error: BaseException, line: Line, near: Mapping[str, Any], misfit: Misfit | None = None) -> str:
-    """One instruction; nothing where none is known.
+    """One instruction for an error; empty if none is known.
 
     Parameters
     ----------
     error
-        What was raised.
+        The exception.
     line
         The user's line.
     near
         Names that a misspelt one may mean.
     misfit
-        The shapes that do not fit, where the error is about these.
+        The shapes that do not fit, if the error is about these.
     """
     own = " ".join(error.hint.split()) if isinstance(error, TensorError) else ""
     if misfit is not None and not own:
@@ -178,7 +178,7 @@ def _of_key(key: object, line: Line) -> str:
 
 
 def _has_keys(value: Any) -> bool:
-    """Whether a value is a dictionary, or a table: what has rows and columns, and names these."""
+    """Whether a value is a mapping, or a table with named columns."""
     return isinstance(value, Mapping) or _is_table(value)
 
 
@@ -231,7 +231,7 @@ def _unpacked(_: re.Match[str], line: Line) -> str:
 
 
 def _kind(value: Any) -> str:
-    """The kind of an array's dtype; nothing for what has none."""
+    """The kind of an array's dtype; empty for values without one."""
     return getattr(getattr(value, "dtype", None), "kind", "")
 
 
@@ -270,7 +270,7 @@ def _operands(found: re.Match[str], line: Line) -> str:
 
 
 def _writes_none(line: Line) -> bool:
-    """Whether an operator of the line has the word None beside it."""
+    """Whether a binary operator of the line has the literal None as an operand."""
     sum_ = line.part_of(ast.BinOp)
     return sum_ is not None and any(isinstance(n, ast.Constant) and n.value is None for n in ast.walk(sum_))
 
@@ -281,7 +281,7 @@ def _nothing(_: re.Match[str], line: Line) -> str:
 
 
 def _property(line: Line) -> str:
-    """Where an attribute of an array that is no method is called: ``x.size()``."""
+    """The hint for calling an attribute of an array that is no method: ``x.size()``."""
     called = line.part_of(ast.Call)
     part = called.func if called is not None else None
     if not isinstance(part, ast.Attribute) or not isinstance(
@@ -327,7 +327,7 @@ def _arguments(_: re.Match[str], line: Line) -> str:
 
 
 def _without_types(signature: inspect.Signature) -> inspect.Signature:
-    """A signature as it is called: what types its parameters have is not said there."""
+    """A signature without type annotations, as one calls it."""
     plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
     return signature.replace(parameters=plain, return_annotation=signature.empty)
 

@@ -20,7 +20,7 @@ from tensormagic.residence import Resident
 
 
 def refuse(outcome: Outcome, captured: Captured) -> None:
-    """Refuse a cell whose effects would come in another order than those of the cells behind it."""
+    """Refuse a background cell whose effects would happen in another order than those of the following cells."""
     if captured.stores:
         what = f"stores into {captured.stores[0].name}"
     elif random.advanced(captured.capture):

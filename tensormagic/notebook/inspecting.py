@@ -24,7 +24,7 @@ _MARKDOWN = "text/markdown"
 
 
 class Inspecting:
-    """What is hung into IPython's inspector: the words in its fields, the formulas typeset beside them."""
+    """The hooks in IPython's inspector: text in its fields, with formulas typeset where the page can."""
 
     def __init__(self, shell: Any, magics: Any) -> None:
         self.shell = shell
@@ -68,7 +68,7 @@ class Inspecting:
         return fields
 
     def markdown(self, data: Any) -> str | None:
-        """The same with the formulas typeset, for pages that show Markdown; nothing of other objects."""
+        """The same as Markdown with typeset formulas; None for other objects."""
         value = data.obj
         if not isinstance(value, Tensor):
             return None
@@ -80,7 +80,7 @@ class Inspecting:
         return "\n\n".join(lines)
 
     def words(self, value: Tensor) -> list[str]:
-        """Type and place, the value where it is there, and what has changed since."""
+        """The type, the origin, the value if it is computed, and what has changed since."""
         places = [s for s in site.of(value.node) if s.role == "value"]
         place = str(max(places, key=lambda s: s.run)) if places else ""
         if is_on_device(value):
@@ -120,7 +120,7 @@ class _Lazy:
 
 
 def _numpys(found: Any) -> Any:
-    """Of a lazy value's method NumPy's own, whose signature and text a reader looks for."""
+    """NumPy's method in place of a lazy value's method, for its signature and docstring."""
     if not isinstance(found, MethodType) or not isinstance(value := found.__self__, Tensor):
         return found
     kind: Any = value.type.dtype

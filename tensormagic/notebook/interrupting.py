@@ -33,7 +33,7 @@ class Interrupts:
             sys.unraisablehook = before
 
     def _ignored(self, found: Any) -> None:
-        """Python ignores an error, since nobody is there who could take it."""
+        """Handle an error that Python ignores because it was raised where nothing can catch it; raise an interrupt again."""
         if issubclass(found.exc_type, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
             again()
         elif self._before is not None:

@@ -31,19 +31,19 @@ _FREE = {"__dict__", "__weakref__", "__doc__", "__module__", "__abstractmethods_
 
 
 class Kept:
-    """The state of everything that some values lead to.
+    """A snapshot of everything that is reachable from some values.
 
-    Containers and objects are kept shallowly, each one: lists, dictionaries, sets, attributes; arrays in them, up to the
-    size in all that inputs are copied to; lazy values, and the state of every random generator, Python's own too.
+    Each container and object is copied shallowly: lists, dictionaries, sets, attributes; arrays in them, up to the
+    total size that inputs are copied to; lazy values, and the state of every random generator, Python's own too.
 
     Parameters
     ----------
     roots
         The values.
     arrays
-        Whether arrays among them are kept too; a cell changes its inputs only when all of it has worked.
+        Whether arrays are copied too; a cell changes its inputs only after all of it has succeeded.
     space
-        Variables of the notebook, whose names are kept: functions may bind them.
+        Variables of the notebook, whose bindings are kept: functions may rebind them.
     """
 
     def __init__(self, roots: Iterable[Any], space: dict[str, Any] | None = None, *, arrays: bool = False) -> None:
@@ -78,7 +78,7 @@ class Kept:
         self.undo.append(undo)
 
     def restore(self) -> None:
-        """Take back what has changed since."""
+        """Undo all changes since the snapshot."""
         for undo in reversed(self.undo):
             undo()
         self.rewind()
@@ -92,7 +92,7 @@ class Kept:
 
     @contextmanager
     def rewound(self) -> Generator[None]:
-        """Everything as it was, for a while; then as it is now."""
+        """Restore the snapshot for the duration of the context, then the present state."""
         now = Kept(self._met.values(), self._space, arrays=True)
         self.restore()
         try:

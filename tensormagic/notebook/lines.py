@@ -71,7 +71,7 @@ def _dedented(text: str) -> str:
 
 
 def _one_line(text: str, shell: Any) -> str:
-    """A cell of one line, which IPython looks at once more: ``ls`` and ``cd data`` are magics there, where they are no variables."""
+    """Transform a one-line cell again: IPython runs ``ls`` or ``cd data`` as magics unless they are variables."""
     lines = text.strip().splitlines()
     if len(lines) != 1 or lines[0].startswith(("%", "!", "#")) or lines[0].endswith("?"):
         return text

@@ -38,7 +38,7 @@ class _Shown(ast.NodeTransformer):
 
 
 def _shows(node: ast.AST) -> bool:
-    """Whether an expression only says what is there: names, items, texts of them, in calls that show."""
+    """Whether an expression only displays existing values: names, items, formatted strings, calls like ``print`` of these."""
     if isinstance(node, ast.Call):
         called = node.func
         known = (isinstance(called, ast.Name) and called.id in _SHOW) or (

@@ -28,7 +28,7 @@ _NAME = ("NAME", None, "the variable that holds the lazy value (default: the las
 
 @magics_class
 class TensorLooks(Magics):
-    """The magics that look at values which are there."""
+    """The magics that inspect existing values."""
 
     shell: Any  # an InteractiveShell; the base class allows None, too
 
@@ -143,7 +143,7 @@ class TensorLooks(Magics):
 
 
 def _is_expression(text: str) -> bool:
-    """Whether a text says how to compute something, and is no name."""
+    """Whether a text is an expression other than a name."""
     if not text or text.startswith("-") or text.isidentifier():
         return False
     try:

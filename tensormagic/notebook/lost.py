@@ -19,11 +19,11 @@ class Lost:
         self._cells.clear()
 
     def begin(self, cell: str) -> None:
-        """A cell runs again: what it has not bound before is no other cell's fault."""
+        """Forget the names that a cell failed to bind, now that it runs again."""
         self._cells = {name: found for name, found in self._cells.items() if found[1] != cell}
 
     def bound(self, names: Iterable[str]) -> None:
-        """These are there now, or have been since."""
+        """Forget names that have been bound since."""
         for name in names:
             self._cells.pop(name, None)
 

@@ -35,7 +35,7 @@ from tensormagic.notebook.stale import Gradients, Origins
 
 @magics_class
 class TensorMagics(Magics):
-    """The magics, and what they remember of one notebook."""
+    """The magics, with their state for one notebook."""
 
     math = Enum(["", *CHOICES["--math"]], "", help="Which rewrites may be used when --math is not given.").tag(
         config=True
@@ -212,7 +212,7 @@ class TensorMagics(Magics):
         publish_display_data(*cell_bundle(outcome, self.views, rich=self.rich))
 
     def _view(self, code: Code, options: Options) -> Any:
-        """The live view of a cell, before the cell itself runs: what it cannot show is refused while nothing has changed."""
+        """The live view of a cell, made before the cell runs, so that an error changes nothing."""
         from tensormagic.notebook.live.follow import view_of_cell
 
         view = view_of_cell(code, options, self.shell)
@@ -221,7 +221,7 @@ class TensorMagics(Magics):
 
     @contextmanager
     def _having(self, code: Code, options: Options, view: Any) -> Generator[None]:
-        """Have names that only a live view knows stand where it starts, for as long as the cell runs; if it fails, no view."""
+        """Bind names that only the live view defines to their start values while the cell runs; close the view if it fails."""
         space = self.shell.user_ns
         new: dict[str, Any] = {}
         if options.live:
@@ -246,7 +246,7 @@ class TensorMagics(Magics):
         return LiveReport(outcome, self.views, view, rich=self.rich)
 
     def _guarded(self, options: Options, action: Callable[[], Any]) -> Any:
-        """Run, and let what is raised be shown at the user's line."""
+        """Run an action; show errors at the user's line."""
         try:
             return action()
         except UsageError:

@@ -92,7 +92,7 @@ class Misfit:
 
     @property
     def axes(self) -> str:
-        """Which axes these are of: ``the last axis of X and the only axis of y``; of more than one column nothing is said."""
+        """The axes that do not fit: ``the last axis of X and the only axis of y``; empty if several pairs clash."""
         if len(self.clash) != 1:
             return ""
         (column,) = self.clash
@@ -120,7 +120,7 @@ class Misfit:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What stands below the drawing: the axes, what they must be, and what would fit."""
+        """The lines below the drawing: the axes, the rule that they break, and what would fit."""
         told = (
             f"a product sums along {self.axes}, which must be equally long"
             if self.kind == "product"

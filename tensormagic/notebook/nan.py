@@ -192,7 +192,7 @@ def has_nan(value: Any) -> bool:
 
 
 def _told(made: _Made) -> list[str]:
-    """The place of the first nan in a result, and what the operands are there."""
+    """The index of the first nan in a result, and the operands there."""
     if isinstance(made.value, tuple | list):
         return ["–", ""]
     array = np.asarray(made.value)

@@ -12,7 +12,7 @@ from tensormagic.notebook.widgets.strips import Rewrite
 
 
 def show(offer: Offer, views: Views) -> None:
-    """Show a button that rewrites; where there are no widgets, the texts behind a click."""
+    """Show a button that rewrites cells; without widgets, show the new texts as an expandable section."""
     cells = [{"cell": cell.known, "now": cell.text, "better": better} for cell, better in offer.cells]
     strip = Rewrite(offer.words, offer.after, cells)
     views.add(strip)

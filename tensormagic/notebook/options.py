@@ -99,7 +99,7 @@ _OF_DEVICES = frozenset(("--device", "--transfers", "--exclusive"))
 
 
 def offered() -> list[str]:
-    """The options that do something here: none of devices where there is no GPU, and none of packages that are not there."""
+    """The options that apply here: without those for devices if there is no GPU, and those for missing packages."""
     return [o for o in OPTIONS if (o not in _OF_DEVICES or is_there()) and (o != "--against" or choices(o))]
 
 
@@ -305,7 +305,7 @@ def _ranges(given: list[str]) -> tuple[tuple[str, tuple[float, ...]], ...]:
 
 
 def _is_axis(name: str, ends: str) -> bool:
-    """Whether ``x=tt`` names what a vector is drawn over, and is no range."""
+    """Whether ``x=tt`` names the vector for the horizontal axis, and is no range."""
     return name.strip() == "x" and ":" not in ends and ends.strip().isidentifier()
 
 
@@ -333,7 +333,7 @@ def _names(values: Mapping[str, Any], option: str) -> tuple[str, ...] | None:
 
 
 def _path(text: str) -> str:
-    """A variable, or what is reached from one by attributes and constant indices: ``net.layers[0].w``."""
+    """A variable, or a part of one by attributes and constant indices: ``net.layers[0].w``."""
     with suppress(SyntaxError):
         parsed = top = ast.parse(text, mode="eval").body
         while isinstance(top, ast.Attribute) or (

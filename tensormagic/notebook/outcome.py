@@ -109,7 +109,7 @@ class Outcome:
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """What the cell's last line lists, as it is written, where it is a tuple or a list: nothing for what is long."""
+        """The source of the items of the tuple or list in the cell's last line; empty strings for constants and long ones."""
         return rows_of(self.code.parsed.last, self.source)
 
     @property
@@ -118,7 +118,7 @@ class Outcome:
         return usercode.cells.get(self.code.filename, self.code.cell).source
 
     def release(self) -> None:
-        """Let go of what only comparisons need, so that what is shown keeps no variable of the notebook alive."""
+        """Release what only comparisons need, so that the displayed result keeps no variable of the notebook alive."""
         self.notebook, self.inputs, self.kept = {}, {}, None
         self.outputs = {} if tensors_in(self.result) else self.outputs
 

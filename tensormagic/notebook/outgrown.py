@@ -25,14 +25,14 @@ _HEARD = 1 << 20  # characters of what a cell prints that are kept
 
 
 def run_as_it_can(code: Code, shell: Any, options: Options) -> Outcome:
-    """Capture and run a cell; where no graph holds it, or it grows too large, and only its values are asked for, run it as ordinary Python.
+    """Capture and run a cell; if it cannot be captured, or the graph is too large, run it as plain Python if only values are asked for.
 
-    What it had done until then is taken back, and what it had printed is not printed again.
+    Its effects until then are undone, and text that it has already printed is not printed again.
 
     Raises
     ------
     TensorError
-        Where that might be seen: the cell reads or writes files, draws, or calls what is not known to be without effects.
+        If a second run could be noticed: the cell reads or writes files, draws, or calls functions of unknown effects.
     """
     if not _asks_for_values(options):
         return run(code, shell, options)
@@ -96,7 +96,7 @@ def _statements(source: str) -> list[tuple[int, int, str]]:
 
 
 def _reached(code: Code, error: TensorError) -> int | None:
-    """The line that a cell had come to when it was refused."""
+    """The line that a cell had reached when capturing failed; None if it is not known."""
     trace, line = error.__traceback__, None
     while trace is not None and line is None:
         line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == code.filename else None
@@ -111,7 +111,7 @@ def _line(why: TensorError) -> int:
 
 
 def _asks_for_values(options: Options) -> bool:
-    """Whether a cell's values are all that is asked for, at a level whose values are NumPy's up to rounding."""
+    """Whether only the cell's values are asked for, at a level whose values equal NumPy's up to rounding."""
     plain = Options(math=options.math, quiet=options.quiet, force=options.force, verbose=options.verbose)
     return options == plain and options.math in {"", "exact", "stable"}
 
@@ -154,7 +154,7 @@ class _Through:
 
 
 class _Heard(_Through):
-    """Standard output, of which is kept what is written; nothing is kept once it is too much."""
+    """Standard output that also keeps the text written to it, up to a limit; beyond that it keeps nothing."""
 
     def __init__(self, out: Any) -> None:
         super().__init__(out)
@@ -173,7 +173,7 @@ class _Heard(_Through):
 
 
 class _After(_Through):
-    """Standard output, less what has been written before, as long as the same is written."""
+    """Standard output that swallows the text that a first run has written, until the second run differs."""
 
     def __init__(self, out: Any, before: str) -> None:
         super().__init__(out)

@@ -109,7 +109,7 @@ def _is_written(column: Node) -> bool:
 
 
 def _is_summed(node: Node, users: Mapping[Node, list[Node]]) -> bool:
-    """Whether all that becomes of an array, element by element, ends in one number."""
+    """Whether an array only feeds elementwise operations that end in one sum."""
     stack, seen = [node], set[Node]()
     while stack:
         for user in users.get(stack.pop(), ()):
@@ -139,7 +139,7 @@ def _in_words(pair: _Pair, rows: int, cell: str) -> str:
 
 
 def _written(source: str, place: site.Site) -> tuple[str, str, str]:
-    """How both operands of an operator and the whole were written; nothing for what is long."""
+    """The source of both operands of an operator, and of the whole expression; empty strings for long ones."""
     tree = parsed(source)
     for part in ast.walk(tree) if tree is not None else ():
         if isinstance(part, ast.BinOp) and _site_of(part, place) == place:

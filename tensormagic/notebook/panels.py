@@ -39,7 +39,7 @@ def rewrites(shown: Portrait) -> Panel:
 
 
 def rules(shown: Portrait) -> Panel:
-    """The same with what each step gained: errors, flops, bytes; steps that change no digits are one."""
+    """The rules with what each step gained in errors, flops and bytes; steps that change no digits are joined."""
     steps = list(Explained(shown.primal, shown.first, lambda: shown.values).steps())
     rows: list[tuple[str, ...]] = []
     for step in steps:
@@ -102,7 +102,7 @@ def _row(shown: Portrait, firing: Any, written: Container[Node] | None = None) -
 
 
 def _rest(shown: Portrait, logs: Sequence[Any]) -> list[tuple[str, ...]]:
-    """What was withheld, and what is assumed."""
+    """The rules that were withheld, and the assumptions made."""
     withheld = [
         (
             f"withheld: {w.rule.name}",
@@ -118,7 +118,7 @@ def _rest(shown: Portrait, logs: Sequence[Any]) -> list[tuple[str, ...]]:
 
 
 def _lines(shown: Portrait, node: Node) -> str:
-    """``In[3] line 2``, ``In[3] lines 2, 4``: where in the cell a node comes from; in others, if it does not come from there."""
+    """``In[3] line 2``, ``In[3] lines 2, 4``: the node's lines in this cell, or in others if it is from none of this one."""
     return _told(shown.spans(node) or shown.lens.of(node))
 
 
@@ -133,7 +133,7 @@ def _told(spans: Iterable[Site]) -> str:
 
 
 def code(shown: Portrait) -> Panel:
-    """What is compiled, and what it is compiled from: the kernels' source, and the rewritten graph."""
+    """The kernels' source, and the rewritten graph that it was compiled from."""
     if shown.device == "gpu":
         from tensormagic.backend.cuda.listing import device_source
 

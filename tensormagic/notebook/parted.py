@@ -33,10 +33,11 @@ def is_container(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Parted:
-    """The variables that gradients are with respect to, containers and objects among them taken apart.
+    """The variables of the gradients, with containers and objects split into their lazy arrays.
 
-    Containers are copied for the cell, with lazy arrays in the copy; objects stay what they are, since functions and other objects
-    know them, and hold lazy numbers while the cell is captured (``lent``). Their arrays stay there: captured code knows them.
+    Containers are copied for the cell, with lazy arrays in the copy; objects are not copied, since functions and other
+    objects refer to them, and hold lazy numbers while the cell is captured (``lent``). Their arrays stay: captured code
+    handles them.
 
     Parameters
     ----------
@@ -45,9 +46,9 @@ class Parted:
     parts
         The lazy arrays in each container or object, by their names: ``params['w']``, ``net.layers[0].w``.
     entry
-        What the lazy arrays among them were before the cell has stored into them.
+        The lazy arrays before the cell stored into them.
     inside
-        What was found in objects.
+        The arrays found in objects.
     names
         The variables.
     """
@@ -103,7 +104,7 @@ class Parted:
                 )
 
     def whole(self, name: str, gradients: Mapping[str, Tensor]) -> Any:
-        """A container like the notebook's, with gradients where there are some, and None beside; of an object what it has of them."""
+        """The gradients in a container like the variable's, with None elsewhere; for an object, those of its parts."""
         if name in self.inside:
             inside = self.inside[name]
             return gathered([(inside.paths[part], gradients[part]) for part in self.parts[name]], inside.forms)
@@ -179,7 +180,7 @@ def _part(value: Any, name: str, parts: dict[str, Tensor], *, movable: bool) -> 
 
 
 def _is_object(value: Any) -> bool:
-    """Whether a value is of a class that the user has written, and which is no dataclass."""
+    """Whether a value is an instance of a class of the user's that is not treated as a container."""
     return is_own(value) and not is_container(value)
 
 

@@ -18,18 +18,18 @@ from tensormagic.ops.regions.control import Region
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """What stands in one box with its last node.
+    """A call in the user's text that is drawn as one box with its last node.
 
     Parameters
     ----------
     written
-        The call, or the part of an array.
+        The call, or the indexing expression.
     cell
-        The cell that it stands in.
+        The cell that it is written in.
     parts
-        The nodes, the last one included.
+        Its nodes, the last one included.
     operands
-        What they read that is none of them, in the order in which it is read.
+        The nodes outside that it reads, in the order in which it reads them.
     """
 
     written: Written
@@ -53,13 +53,13 @@ def calls(
     Parameters
     ----------
     nodes
-        Operands first.
+        Nodes in topological order.
     given
         The operands of a node, in order.
     expressions
         The places of a node, with the call there; None where there is no call.
     kept
-        Nodes with a box of their own: those that have a name, and the result. They may end a call.
+        Nodes with a box of their own: those that have a name, and the result. They may only end a call.
     """
     return _Calls(nodes, given, expressions, kept).found()
 
@@ -85,7 +85,7 @@ class _Calls:
         self.kept = set(kept)
 
     def found(self) -> dict[Node, Call]:
-        """The calls, those that end last first: what is in one is in no other."""
+        """The calls, found from the end of the graph; no node is in two of them."""
         found: dict[Node, Call] = {}
         for last in reversed(self.nodes):
             if len(last.types) > 1 or _is_control(last) or any(last in call.parts for call in found.values()):
@@ -102,7 +102,7 @@ class _Calls:
         return found
 
     def parts(self, last: Node, place: Where) -> list[Node]:
-        """What a call is made of, its last part first; nothing where others read what is inside, or it goes on elsewhere."""
+        """The nodes of a call, last first; empty if nodes outside read an inner one, or the call has nodes elsewhere."""
         if any(self.is_in(user, place) for user in self.users[last]):
             return []
         found = {last: None}
@@ -128,7 +128,7 @@ def _holds(place: Where, other: Where) -> bool:
 
 
 def _is_control(node: Node) -> bool:
-    """Whether a node is a loop or a branch, or one of what it gives: these have a text of their own."""
+    """Whether a node is a loop or a branch, or a result of one: these have a text of their own."""
     while node.op is ITEM:
         node = node.args[0]
     return isinstance(node.op, Region)

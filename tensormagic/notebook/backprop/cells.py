@@ -11,7 +11,7 @@ SIDE = 7.0  # of a square, with the gap to the next; the page draws the same
 
 
 def extent(quantity: Quantity) -> tuple[float, float]:
-    """The width and the height of a strip; nothing for what is written out."""
+    """The width and the height of a strip; zeros for a quantity that is written as text."""
     if quantity.kind != "array" or quantity.few:
         return 0.0, 0.0
     return len(quantity.columns) * SIDE, len(quantity.rows) * SIDE

@@ -79,7 +79,7 @@ class _Following:
 
 
 def cell_bundle(outcome: Outcome, views: Views, *, rich: bool) -> _Bundle:
-    """The view of a cell's value in every form; a sentence instead where there is none."""
+    """The view of a cell's value in every MIME form; a sentence if there is no view."""
     target = outcome.target if outcome.target is not None else outcome.result
     name = next(
         (n for n, t in outcome.results.items() if isinstance(target, Tensor) and t.node is target.node), "value"
@@ -110,7 +110,7 @@ def _sheet(value: Tensor, moving: Mapping[str, Node], name: str, options: Option
 
 
 def _from(value: Tensor, moving: Mapping[str, Node]) -> Tensor:
-    """A value from what its gradients are with respect to: what an earlier cell has computed these from is no part of it."""
+    """The value as a function of the nodes that it is differentiated in; what earlier cells computed these from is cut off."""
     cut: dict[Node, Node] = {}
     for name, node in moving.items():
         leaf = lift(seen(wrap(node)), name) if node.op is not INPUT else None

@@ -53,13 +53,13 @@ class Local:
     node
         The derivative itself, unless it is a matrix.
     pulled, cotangent
-        What the operand gets for a cotangent of the node, and the node that stands for that cotangent.
+        The cotangent of the operand, and the placeholder for the node's cotangent that it is computed from.
     sketch, stands
-        The same over nodes that stand for the operands, and these with what they stand for.
+        The same computed over placeholders for the operands, and the operand that each placeholder stands for.
     target, again
-        The node, and the same over what stands for its operands.
+        The node, and the same over the placeholders.
     source
-        The operand that gets it.
+        The operand.
     """
 
     kind: str
@@ -75,16 +75,16 @@ class Local:
 
 @dataclass(frozen=True, eq=False)
 class Use:
-    """Operand number ``port`` of ``target``: what the adjoint of ``target`` adds to that of ``source``.
+    """Operand number ``port`` of ``target``, which contributes a term to the adjoint of ``source``.
 
     Parameters
     ----------
     part
-        What is added; None where nothing is.
+        The term; None if there is none.
     local
-        The local derivative, where the target has one result and there is one.
+        The local derivative; None if the target has several results, or no derivative.
     why
-        Why there is no derivative, where the op says so.
+        Why there is no derivative, if the op gives a reason.
     """
 
     source: Node
@@ -144,18 +144,18 @@ class Passes:
     Attributes
     ----------
     nodes : list of Node
-        What depends on the inputs, operands first.
+        The nodes that depend on the inputs, in topological order.
     active : set of Node
         Those of them that carry derivatives.
     uses : list of Use
-        The operands among ``nodes``, in the order in which the backward pass goes through them.
+        The operands among ``nodes``, in the order of the backward pass.
 
     Raises
     ------
     DifferentiationError
-        For what is no real number.
+        If the value is not a real number.
     ValueError
-        For a graph of more than `MOST_NODES` nodes, and for larger arrays than `MOST_ELEMENTS`.
+        If the graph has more than `MOST_NODES` nodes, or an array has more than `MOST_ELEMENTS` elements.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -210,12 +210,12 @@ class Passes:
         return list(call.operands) if call else [root(_origin(a, self._named)) for a in node.args]
 
     def _read(self, node: Node, port: int) -> Node:
-        """What stands for an operand, with its own shape: the derivative in it is that in what it is stretched from."""
+        """An operand before broadcasting: the derivative in it is the derivative in what it was broadcast from."""
         call = self.calls.get(node)
         return call.operands[port] if call else _origin(node.args[port], self._named)
 
     def _actual(self, t: Type) -> Type:
-        """A type with the sizes of these inputs, where they say what these are."""
+        """A type with its symbolic sizes replaced by those of these inputs; unchanged if they do not determine them."""
         sizes = self.graph.bind([np.shape(v) for v in self.subject.values])
         known = all(a in sizes for s in t.shape for a in atoms(s))
         return t.with_shape(tuple(evaluate(s, sizes.__getitem__) for s in t.shape), t.form) if known else t
@@ -349,7 +349,7 @@ class Passes:
         return topological(wanted)
 
     def _matrix_order(self, local: Local) -> tuple[list[Node], list[Node]]:
-        """What a pulled cotangent reads, and what is computed anew for each one."""
+        """The nodes that a pulled cotangent reads, and those that depend on the cotangent and so are computed for each row."""
         order = topological([local.pulled])
         linear = {local.cotangent}
         for node in order:
@@ -439,7 +439,7 @@ def _evaluate(order: Sequence[Node], table: MutableMapping[Node, Any], size: siz
 
 
 def _like(value: Any, node: Node, table: Mapping[Node, Any]) -> Any:
-    """A derivative in the shape of what it belongs to: one number may stand for equal ones."""
+    """A derivative broadcast to the shape of its node: one number may stand for equal elements."""
     return np.broadcast_to(np.asarray(value), np.shape(table[node]))
 
 

@@ -133,7 +133,7 @@ def _way(
 
 
 def _node(sheet: Sheet, number: int, shown: Shown) -> _Box:
-    """A node: what it is, its value, its adjoint, and the sum that this is."""
+    """Draw a node: its label, its value, its adjoint, and the sum that the adjoint is."""
     heading = shorten(shown.heading, _WIDEST, 13, bold=True)
     value = shown.value
     rows = [("value", "value", value.text(sheet.frame), value.quantity.placeholder)]

@@ -49,7 +49,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Shown:
-    """A node: what it is called, computes, and holds; the uses that add to its adjoint, in the order of the pass."""
+    """A node with its label, formula and value, and the uses that add to its adjoint, in the order of the backward pass."""
 
     node: Node
     heading: str
@@ -121,7 +121,7 @@ class Sheet:
     Raises
     ------
     TypeError
-        For a range of something that is no floating number among the inputs.
+        If a range belongs to something that is no floating-point number among the inputs.
     """
 
     def __init__(self, subject: Subject, ranges: Mapping[str, Any] | None = None) -> None:
@@ -195,7 +195,7 @@ class Sheet:
 
     @cached_property
     def steps(self) -> list[Step]:
-        """The steps of both passes: values in order, the seed, what each use adds, and the end."""
+        """The steps of both passes: the values in order, the seed, each contribution to an adjoint, and the end."""
         forward: list[Step] = [("value", k) for k, shown in enumerate(self.nodes) if shown.kind != "input"]
         result = self._index[self.passes.result]
         back: list[Step] = [("use", k) for k, use in enumerate(self.uses) if use.part is not None]
@@ -231,7 +231,7 @@ class Sheet:
         return values
 
     def at(self, point: Sequence[float]) -> tuple[list[float], str]:
-        """The frame at a point, and what is to be told of it."""
+        """The frame at a point, and its notes."""
         found = self.passes.run(self.values_at(point))
         return self._packed(found), self._notes(found)
 
@@ -369,7 +369,7 @@ class Sheet:
         return f"= {terms}{more}".replace(f"+ {MINUS}", f"{MINUS} ")
 
     def local_text(self, use: Used, frame: Sequence[float]) -> str:
-        """``× 0.25``, or ``adjoint × e``: the local derivative as its numbers, if these are few; else what it does."""
+        """The local derivative as a number if there are few, ``× 0.25``; else as a formula, ``adjoint × e``."""
         if use.in_words:
             return use.formula
         if use.kind == "matrix":
@@ -380,7 +380,7 @@ class Sheet:
         return "× 1, one result of several" if not use.why and use.part is not None and not use.kind else ""
 
     def card_text(self, use: Used, frame: Sequence[float]) -> str:
-        """As on the arrow: with the adjoint that it is times, ``adjoint × 0.25``, where it is no formula; the page writes the same."""
+        """The text on the arrow: ``adjoint × 0.25`` if the derivative is a number. The page writes the same."""
         text = self.local_text(use, frame)
         if not text or use.in_words:
             return text
@@ -440,7 +440,7 @@ def _line(text: str, line: int) -> str:
 
 
 def _kind(parts: Collection[Node]) -> str:
-    """The outline of a box: of what it is made of, that which says most; steps that only hand on say nothing beside others."""
+    """The outline of a box: that of its most telling part. Parts that only carry values count if there are no others."""
     kinds = {kind_of(part) for part in parts if part.op not in CARRYING} or {kind_of(part) for part in parts}
     return next((kind for kind in MOST_SAYING if kind in kinds), "opaque")
 

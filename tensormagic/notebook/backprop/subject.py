@@ -36,17 +36,17 @@ class Subject:
     Parameters
     ----------
     name
-        What the number is called.
+        The name of the number.
     graph
-        The graph as it was captured: nothing is rewritten.
+        The graph as it was captured, not rewritten.
     values
-        What its parameters are.
+        The values of its parameters.
     lens
-        Where its nodes were written.
+        Tells where its nodes were written.
     file
-        The file of the function that was captured, where it is no cell's.
+        The file of the captured function, if it is not in a cell.
     wanted
-        The inputs that gradients are asked for; nothing for all of them.
+        The inputs whose gradients are asked for; empty for all of them.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Subject:
     wanted: frozenset[str] = frozenset()
 
     def wants(self, node: Node) -> bool:
-        """Whether the gradient with respect to an input is asked for: where none is named, each is."""
+        """Whether the gradient with respect to an input is asked for: that of each input, if none was named."""
         name = self.graph.names[node["index"]]
         return not self.wanted or name in self.wanted or re.split(r"[.\[]", name)[0] in self.wanted
 
@@ -76,7 +76,7 @@ class Subject:
         return source_of(cell) or "".join(linecache.getlines(own))
 
     def naming(self) -> Naming:
-        """What the texts that nodes come from call them."""
+        """The names and expressions that the user's texts have for the nodes."""
         return Naming(self._spans, self.text_of)
 
     def names(self, nodes: Sequence[Node]) -> dict[Node, str]:
@@ -109,14 +109,14 @@ def _assigned(source: str) -> Iterator[tuple[tuple[int, ...], str]]:
 
 
 def of_function(fun: Any, args: tuple[Any, ...]) -> Subject:
-    """A function of arrays at arguments; names that it reads beside these are inputs, too.
+    """A function of arrays at some arguments; variables that it reads are inputs, too.
 
     Raises
     ------
     CaptureError
-        Where it stores into what it is given.
+        If it stores into an argument.
     DifferentiationError
-        Where it gives something else than one value.
+        If it does not return exactly one value.
     """
     function = of_callable(fun)
     leaves, build = flatten(args)

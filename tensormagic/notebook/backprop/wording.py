@@ -57,24 +57,24 @@ _COMPARED: dict[Operation, str] = {maximum: ">", minimum: "<"}
 
 
 class Headings:
-    """What nodes are called, and what they compute: ``z``, and ``1 + exp(−z)``.
+    """The names of nodes, and the formulas that they compute: ``z``, and ``1 + exp(−z)``.
 
     Parameters
     ----------
     nodes
-        The nodes that are shown, operands first.
+        The nodes that are shown, in topological order.
     graph
         Their graph, which knows the names of inputs.
     names
         The variables that hold nodes.
     sizes
-        The numbers that its sizes are.
+        The values of its symbolic sizes.
     calls
-        The calls that are one node.
+        The calls that are shown as one node.
     expressions
-        The places of a node, with the calls and parts of arrays there.
+        The places of a node, with the calls and indexing expressions there.
     spelt
-        What the user has called the operation of a node, where it has several names.
+        The name that the user's text has for a node's operation, if it has several names.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Headings:
                 self.computes[node] = _expression(node, self.operand, spelt(node, node.op.name))
 
     def operand(self, node: Node) -> str:
-        """A node inside an expression: its name, its value, or what it computes where that is short."""
+        """A node inside an expression: its name, its value, or its formula if that is short."""
         node = root(node)
         while is_stretched(node) and node not in self.called and node not in self.computes:
             node = root(node.args[0])
@@ -152,7 +152,7 @@ class Headings:
         return f"adjoint, added at {text[1:] if len(text) <= _SHORT_INDEX else '[…]'}{array}"
 
     def chosen(self, local: Local) -> str:
-        """Of the largest and the smallest elements along axes: ``adjoint where z is largest``; nothing for other nodes."""
+        """The formula for a maximum or minimum along axes: ``adjoint where z is largest``; empty for other nodes."""
         call = self._calls.get(local.target)
         parts = call.parts if call else {local.target}
         words = [_CHOSEN[part.op] for part in parts if part.op in _CHOSEN]
@@ -161,7 +161,7 @@ class Headings:
         return f"adjoint where {self.operand(local.source).replace(_DOT, 'it')} is {words[0]}"
 
     def larger(self, local: Local) -> str:
-        """Of the larger and the smaller of two: ``adjoint where z > 0, half where equal``; nothing for other nodes."""
+        """The formula for the larger or smaller of two: ``adjoint where z > 0, half where equal``; empty for other nodes."""
         node = local.target
         if (node in self._calls and len(self._calls[node].parts) > 1) or node.op not in _COMPARED:
             return ""
@@ -257,7 +257,7 @@ def _is_product(text: str) -> bool:
 
 
 def _index(node: Node) -> str:
-    """Of parts of arrays, and of reshapes that do nothing but put in axes of one element, or take them out: the index."""
+    """The index of an indexing node, or of a reshape that only inserts or removes axes of size 1; empty for other nodes."""
     if node.op is not RESHAPE:
         return "…" if node.op in {SLICE, GATHER} else ""
     inside, outside = node.args[0].type.shape, node.type.shape

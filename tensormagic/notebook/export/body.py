@@ -20,27 +20,28 @@ _AT_HOME = (ast.Delete, ast.Global, ast.Nonlocal)
 
 @dataclass
 class Body:
-    """A cell, taken apart.
+    """A cell, split into the parts of a function and its call.
 
     Parameters
     ----------
     before, after
-        What stands in the program before the call: imports, definitions that read nothing of the cell; and after it:
-        other definitions, once more, over the names of the program.
+        The statements before the call: imports, and definitions that read nothing of the cell; and those after it:
+        other definitions, repeated over the names of the program.
     lines
-        The function's own lines, without what it returns.
+        The function's own lines, without the return statement.
     parameters
         Its arguments.
     outputs
-        The names that it hands back.
+        The names that it returns.
     value
-        The text of the cell's value; empty where it has none.
+        The text of the cell's value; empty if it has none.
     shown
         Whether the cell ends in that expression.
     grows
-        Whether it changes lists or dictionaries of the notebook, makes random generators, or gives text: what only Python does.
+        Whether it changes lists or dictionaries of the notebook, makes random generators, or returns text: this stays
+        Python.
     inline
-        Why it cannot be a function; empty where it can.
+        Why it cannot be a function; empty if it can.
     """
 
     cell: Cell
@@ -95,7 +96,7 @@ def _parameters(body: Body, scope: Scope) -> None:
 
 
 def _hoisted(body: Body) -> list[ast.stmt]:
-    """The imports, and the definitions that read nothing that the cell binds or takes."""
+    """The imports, and the definitions that do not read names that the cell binds or takes as arguments."""
     statements = [s for s in body.tree.body if isinstance(s, ast.Import | ast.ImportFrom)]
     defining = [s for s in body.tree.body if isinstance(s, ast.FunctionDef | ast.ClassDef)]
     own = {*body.parsed.binds, *body.parameters} - {n for s in (*statements, *defining) for n in bound_by(s)}

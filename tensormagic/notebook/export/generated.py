@@ -44,12 +44,12 @@ def missing_from_globals(function):
 
 @dataclass
 class Generated:
-    """The text of generated functions, and what they need.
+    """The source of generated functions, with the imports and helpers that they need.
 
     Parameters
     ----------
     imports, helpers
-        Lines of imports, and functions that generated ones call.
+        Lines of imports, and functions that the generated ones call.
     lines
         The functions.
     """
@@ -120,7 +120,7 @@ class _Kind:
 
 
 def _refuse_more_than_values(function: Function, call: Call, space: dict[str, Any]) -> None:
-    """Refuse a call that does more than give values for its arguments and for variables of the notebook."""
+    """Refuse a call that has effects beyond computing values from its arguments and variables of the notebook."""
     given, program = call.given, call.program
     if program.stores or program.extra:
         what = "stores into its arguments" if program.stores else "depends on lazy values of the notebook"

@@ -53,7 +53,7 @@ def names_of(texts: Iterable[str]) -> Names:
 
 @dataclass(frozen=True)
 class Site:
-    """A call that makes a function: where it stands, and what it is for."""
+    """A call that makes a function: its place, and what the function is for."""
 
     number: int
     node: ast.expr

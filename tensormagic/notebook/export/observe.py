@@ -34,7 +34,7 @@ EXPORTED = "__tensor_exported__"
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """A kind of call that a function got: its arguments, and the program for them."""
+    """The arguments of a call that a function got, and the program for arguments of this kind."""
 
     given: Given
     program: Specialisation
@@ -102,7 +102,7 @@ class Run:
         return outcome
 
     def called(self, cell: Cell, function: Function) -> None:
-        """Have a cell's function noted for the notebook's own variables, as if it were called without arguments."""
+        """Record a call of a cell's function with the notebook's own variables."""
         with self._running(cell):
             function.graph()
 

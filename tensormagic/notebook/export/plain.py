@@ -241,7 +241,7 @@ class PlainWriter(Writer):
         )
 
     def _graph_function(self, body: Body, ran: _Ran, values: list[Any], name: str) -> tuple[list[str], list[str]]:
-        """The text of a function of the cell's inputs that gives ``values``, and what it is called with."""
+        """The source of a function that computes ``values`` from the cell's inputs, and the arguments to call it with."""
         leaves, build = flatten(values)
         tensors = [v for v in leaves if isinstance(v, Tensor)]
         inputs = {t.node: n for n, t in ran.outcome.inputs.items()}
@@ -303,7 +303,7 @@ class PlainWriter(Writer):
         return [f"# The gradient with respect to {', '.join(wanted)}, generated for {_types(outcome)}.", *lines]
 
     def calls(self, body: Body) -> list[str]:
-        """The calls of the cell's function and of its gradient, and what is shown."""
+        """The calls of the cell's function and of its gradient, and the lines that print their results."""
         given = self.given if self.results else self.arguments(body)
         names = [*self.rest(body), *([body.value] if body.value else [])]
         bound = {n: n if n in body.outputs else self.fresh(f"value_{body.cell.number}") for n in names}
@@ -317,7 +317,7 @@ class PlainWriter(Writer):
         return [*lines, bound[body.value]] if body.shown and not suppressed else lines
 
     def view(self, body: Body) -> list[str]:
-        """A live view is the notebook's: a comment says that it is left out."""
+        """A comment instead of a live view, which needs a notebook."""
         return [f"# --live is left out: {body.cell.magic}"] if body.options.live else []
 
 
@@ -330,7 +330,7 @@ def _never(name: str) -> list[str]:
 
 
 def _literal(body: Body, value: Any) -> str:
-    """The text of a value that is no array."""
+    """The source text of a value that is no array."""
     if value is None or isinstance(value, bool | int | float | str):
         return repr(value)
     raise body.cell.error(f"it hands back {type(value).__name__}, which generated code cannot create")

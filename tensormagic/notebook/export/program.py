@@ -31,7 +31,7 @@ class Chunk:
 
 @dataclass
 class Program:
-    """What a notebook became, and what has to be said of it."""
+    """The program that a notebook was translated to, and the notes on it."""
 
     chunks: list[Chunk] = field(default_factory=list[Chunk])
     notes: list[str] = field(default_factory=list[str])
@@ -270,7 +270,7 @@ class Writer:
         return f"[{len(rest)}]" if rest else ""
 
     def calls(self, body: Body) -> list[str]:
-        """The call of the cell's function, and what is shown."""
+        """The call of the cell's function, and the lines that print its results."""
         given = ", ".join(self.arguments(body))
         names = dict.fromkeys([self.target(body) if body.options.grad else body.value, *self.rest(body), body.value])
         bound = {n: n if n in body.outputs else self.fresh(f"value_{body.cell.number}") for n in names if n}

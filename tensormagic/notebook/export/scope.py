@@ -22,12 +22,12 @@ class Scope:
     Parameters
     ----------
     kinds
-        ``"function"`` for what is no argument of a captured cell (functions, modules, classes), ``"container"`` for lists,
-        dictionaries and sets that are written down, ``"value"`` for everything else.
+        ``"function"`` for names that are no arguments of a captured cell (functions, modules, classes), ``"container"``
+        for literal lists, dictionaries and sets, ``"value"`` for everything else.
     versions
         How often each has been bound.
     origins
-        Of lazy values, what a gradient could go back to: names with their versions.
+        For lazy values, the names that a gradient could be taken in, with their versions.
     """
 
     kinds: dict[str, str] = field(default_factory=dict[str, str])
@@ -47,12 +47,12 @@ class Scope:
         return name, self.versions.get(name, 0)
 
     def plain(self, tree: ast.Module, parsed: Parsed) -> None:
-        """A cell of Python: what it computes from lazy values may be lazy."""
+        """Note the names that a plain cell binds: values that it computes from lazy ones may be lazy."""
         came = {origin for name in parsed.reads for origin in self.origins.get(name, ())}
         self._bind({**dict.fromkeys(parsed.binds, VALUE), **_kinds(tree)}, came)
 
     def captured(self, tree: ast.Module, parsed: Parsed, outputs: list[str]) -> None:
-        """A captured cell: what it hands back comes from all that it reads."""
+        """Note the names that a captured cell binds: its outputs depend on all its inputs."""
         came = {origin for name in parsed.reads for origin in self.origins.get(name, ())}
         came |= {self.version(name) for name in parsed.reads if self.is_argument(name)}
         kinds = _kinds(tree)
@@ -116,7 +116,7 @@ def bound_by(statement: ast.stmt) -> set[str]:
 
 
 def is_no_number(value: ast.expr) -> bool:
-    """Whether an expression is text, None or a function, as it is written."""
+    """Whether an expression is text, bytes, None or a function, as far as its syntax shows."""
     text = isinstance(value, ast.Constant) and isinstance(value.value, str | bytes | None)
     return text or isinstance(value, ast.Lambda | ast.JoinedStr)
 

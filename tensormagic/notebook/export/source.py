@@ -38,15 +38,15 @@ class Cell:
     Parameters
     ----------
     number
-        Its place among the cells of code, from 1; 0 for text.
+        Its number among the code cells, from 1; 0 for text.
     kind
         ``"code"``, ``"markdown"`` or ``"raw"``.
     text
-        As it is written; of a captured cell, what stands below the magic's line.
+        The source; of a captured cell, without the magic's line.
     options
-        Of a captured cell.
+        The magic's options, for a captured cell.
     magic
-        The magic's line, of a captured cell.
+        The magic's line, for a captured cell.
     """
 
     number: int

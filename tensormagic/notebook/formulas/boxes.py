@@ -302,7 +302,7 @@ def grid(rows: Sequence[Sequence[Box]], right: Sequence[bool], *, across: float,
 
 
 def drawing(box: Box, title: str) -> str:
-    """A box as an SVG that stands alone; ``title`` says what it shows."""
+    """A box as a standalone SVG with a title."""
     wide, tall = box.width + 2 * _MARGIN, box.ascent + box.descent + 2 * _MARGIN
     ink = LIGHT["ink"]
     colours = f".ground{{fill:{LIGHT['ground']}}}\ntext,path{{fill:{ink}}}\n.line{{fill:none;stroke:{ink}}}"

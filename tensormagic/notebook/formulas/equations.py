@@ -213,7 +213,7 @@ _Written = tuple[
 
 
 def _fewest_cases(value: Tensor, parameter: str, slope: Tensor) -> _Written:
-    """A gradient as it is written, by those rules that tell the fewest cases apart: some are made for digits, which no formula has."""
+    """A gradient rewritten by the set of rules that leaves the fewest case distinctions: those for accuracy add some."""
     level = config.level(value.level)
     base, off = parted(level)
     found = _written(value, slope, level)
@@ -228,20 +228,20 @@ def _fewest_cases(value: Tensor, parameter: str, slope: Tensor) -> _Written:
 
 
 def _written(value: Tensor, slope: Tensor, level: str) -> _Written:
-    """The graph of a gradient, closed, and as it is written: simplified by rules."""
+    """The graph of a gradient, closed over its inputs and simplified by rules, with the user's own nodes."""
     closed = session.close_over([slope.node], use_values=False)
     own = {closed.mapping[n] for n in topological([value.node]) if n in closed.mapping}
     return closed, session.executable(closed.graph, level).graph, own
 
 
 def _cases(written: _Written) -> int:
-    """In how many places cases are told apart, but for what is only there for infinite numbers and is not written."""
+    """The number of case distinctions, without those that only guard against infinities and are not written."""
     _, graph, own = written
     return sum(node.op is where and not guards_infinity(node, own) for node in graph.nodes)
 
 
 def _gradient(value: Tensor, parameter: str) -> Tensor | None:
-    """The gradient of a real number; None of anything else, and of what is too long for that."""
+    """The gradient of a real number; None for other values, and if the graph is too large."""
     if value.type.shape or value.type.dtype.kind != "f":
         return None
     if len(topological([value.node])) > MOST_DIFFERENTIATED:
@@ -251,7 +251,7 @@ def _gradient(value: Tensor, parameter: str) -> Tensor | None:
 
 @dataclass(frozen=True)
 class _Shown:
-    """A graph that is written: closed, as it is written, and what stands on the left."""
+    """A graph to be written: closed, simplified, and with its left-hand side."""
 
     closed: Closed
     graph: Graph
@@ -347,7 +347,7 @@ class _Page:
         self._tell_blocks(shown)
 
     def _tell_blocks(self, shown: _Shown) -> None:
-        """Say where loops and branches are written."""
+        """Note for each loop and branch where it is written, and how many iterations it runs."""
         lens, here = site.Lens(shown.closed.mapping), set(shown.graph.nodes)
         cell = _cell(lens, shown.graph.results[0])
         for node, name in self._blocks.items():

@@ -94,12 +94,12 @@ class Writer(Places):
     Parameters
     ----------
     names
-        Variables, by node: they are written by name, and what they are made of is not.
+        Variables, by node: a node with a name is written as the name.
     letters
-        Gives the letter of a size that is none of some names.
+        Gives a size a letter that is not among some names.
     own
-        The nodes that the user has written, where others stand beside them: those may guard against infinite numbers, and
-        are written as if there were none.
+        The nodes that the user has written, if there are others: those others may guard against infinities, and are
+        written without these guards.
     """
 
     def __init__(
@@ -255,7 +255,7 @@ class Writer(Places):
         return self.write(node.args[0], move.index(node, index), depth)
 
     def _row(self, node: Node, index: tuple[Index, ...]) -> tuple[Index, ...] | None:
-        """The index behind a reshape that lays an array out as a vector, or a vector as such an array."""
+        """The index before a reshape that flattens an array, or gives a vector the shape of one; None for other reshapes."""
         letters = [i.variable or "" for i in index]
         if len(index) == 1 and letters[0] in self._rows:
             return tuple(map(Index, self._rows[letters[0]]))
@@ -422,7 +422,7 @@ class Writer(Places):
     # what may be written whole ----------------------------------------------------------------------------------------
 
     def _is_whole(self, node: Node) -> bool:
-        """Whether a node can be written without indices, and say what it is."""
+        """Whether a node can be written without indices and still be understood."""
         pending, met = [node], set[Node]()
         while pending:
             part = seen(pending.pop())

@@ -50,7 +50,7 @@ class Iteration:
 
     @property
     def _foreign(self) -> list[tuple[Node, Node]]:
-        """What the body has from outside of the loop: its parameters, and what they are given."""
+        """The body's parameters that are bound to values from outside the loop, with these values."""
         first = self._first + self.loop["carries"]
         return list(zip(self.loop["body"].parameters[first:], self.loop.args[first:], strict=True))
 
@@ -70,7 +70,7 @@ class Iteration:
         return known and (self._is_in_order() or not any(r.type.shape for r in results))
 
     def lines(self, around: Writer) -> Iterator[Line]:
-        """The lines, with what comes from outside of the loop, and the letters of sizes, as the writer ``around`` has them."""
+        """The lines of the loop; ``around`` is the writer that names outer values and sizes."""
         write = _outside(around)
         body: Graph = self.loop["body"]
         made = {body.results[k]: name for k, name in self.names.items()}
@@ -93,7 +93,7 @@ class Iteration:
             yield Next(Row(tuple(Name(self.names[k]) for k in order))), Row(tuple(right for _, right in written))
 
     def _letters(self, around: Writer) -> Callable[[Symbol, set[str]], str]:
-        """What gives the letters of sizes: the body's symbols are its own, and are known by what it is given."""
+        """A function that gives sizes their letters; the body's own symbols are translated by the loop's operands."""
         sizes: dict[Symbol, Size] = {}
         for parameter, value in zip(self.loop["body"].parameters, self.loop.args, strict=True):
             for inner, outer in zip(parameter.type.shape, value.type.shape, strict=False):
@@ -110,7 +110,7 @@ class Iteration:
         return letter
 
     def _keeps(self, order: Sequence[int], at: int, carried: Sequence[Node]) -> bool:
-        """Whether a line needs nothing that the lines before have changed, but what these have made of it."""
+        """Whether a line can come after the lines before: it reads no variable that they change, except their results."""
         results = self.loop["body"].results
         before = {results[k] for k in order[:at]}
         inner = topological([results[order[at]]], stop=lambda node: node in before)

@@ -218,7 +218,7 @@ _JOINED = {"": r"\,", "each": r" \odot ", "matrix": r"\,"}
 
 
 def _shortened(text: str) -> str:
-    """A name in one line, cut where it is long, without characters that turn what is around them."""
+    """A name in one line, cut if it is long, without control characters such as those that change the text direction."""
     kept = "".join(" " if c.isspace() else c for c in text[: 4 * MOST_NAME] if unicodedata.category(c) not in _TURNING)
     return kept if len(kept) <= MOST_NAME and len(text) <= 4 * MOST_NAME else kept[: MOST_NAME - 1] + "…"
 

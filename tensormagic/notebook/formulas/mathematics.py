@@ -123,7 +123,7 @@ def transposed(e: Expression) -> Expression:
 
 
 def _cases(condition: Expression, then: Expression, otherwise: Expression) -> Expression:
-    """One of two; the root of nothing is nothing."""
+    """A case distinction between two expressions; a square root that is 0 at 0 needs none."""
     if _is(then, 0) and isinstance(otherwise, Fence) and condition == Relation("==", otherwise.body, Number(0)):
         return otherwise if otherwise.kind == "sqrt" else Cases(condition, then, otherwise)
     return Cases(condition, then, otherwise)

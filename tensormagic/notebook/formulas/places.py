@@ -87,7 +87,7 @@ class Places:
         return made or self._call(node, index, depth)
 
     def stored_apart(self, node: Node, index: tuple[Index, ...], depth: int) -> Expression | None:
-        """The same where the first axes of the array are one, behind a reshape; nothing for other reshapes."""
+        """The element of an array scattered into flat and then reshaped along its first axes; None for other reshapes."""
         inside = seen(node.args[0])
         if inside.op not in {SCATTER_ADD, SCATTER_SET} or inside["axis"]:
             return None
@@ -97,7 +97,7 @@ class Places:
     def _added(
         self, node: Node, parts: Sequence[Node], shape: tuple[Size, ...], index: tuple[Index, ...], depth: int
     ) -> Expression | None:
-        """What stands at an index: the sum of what is added where the parts name it. A count along an axis needs no sum."""
+        """The element at an index of a scatter: a sum over the stored values whose position matches. An ``arange`` needs no sum."""
         base, places, values = node.args
         zero, one = constant_value(base), constant_value(values)
         marks = node.op is SCATTER_SET and zero is not None and not zero.any() and one is not None and one.all()

@@ -88,7 +88,7 @@ def seen(node: Node) -> Node:
 
 
 def narrow(node: Node) -> Node:
-    """A node behind what spreads a number over an array."""
+    """A node without the broadcasts that spread a number over an array."""
     node = seen(node)
     while node.op is BROADCAST and not node.args[0].type.shape:
         node = seen(node.args[0])
@@ -101,7 +101,7 @@ def is_column(node: Node) -> bool:
 
 
 def in_a_row(node: Node) -> tuple[Size, ...] | None:
-    """The shape of the arrays whose elements a vector has in a row, where all that it is made of are such or numbers."""
+    """The common shape of the arrays that a flat vector is made from; None if there are others."""
     found: set[tuple[Size, ...]] = set()
     pending = [node]
     while pending:
@@ -161,7 +161,7 @@ def guards_infinity(node: Node, own: Container[Node]) -> bool:
 
 
 def guards_untouched(node: Node, own: Container[Node]) -> bool:
-    """Whether a node is a derivative where a store has put one in, and else 0, which is what it is there if all numbers are finite."""
+    """Whether a ``where`` selects 0 at elements that a store did not touch, where the derivative is 0 for finite numbers anyway."""
     condition = narrow(node.args[0])
     marks = seen(condition.args[0]) if condition.op is RESHAPE else condition
     zero = constant_value(narrow(node.args[2]))

@@ -123,7 +123,7 @@ def broken(latex: str, room: float = WIDEST) -> list[tuple[str, float]]:
 
 
 def _before_brackets(line: list[_Atom], room: float) -> list[list[_Atom]]:
-    """A line that is too long as two or more, each but the first a factor in brackets with what follows it."""
+    """Break a line that is too long before its bracketed factors."""
     if _line(line, _DISPLAY).width <= room:
         return [line]
     places: list[int] = []
@@ -338,7 +338,7 @@ class _Reader:
         return _Atom("function", glyphs(self._words(), _SIZES[style]), under=True)
 
     def _words(self) -> str:
-        """Text between braces, with what is escaped in it."""
+        """The text between braces, unescaped."""
         self.expect("{")
         found = ""
         while self._next not in {"}", ""}:

@@ -77,7 +77,7 @@ def _named(shown: Any, names: list[str]) -> Any:
 
 
 def _axis_of(ranges: dict[str, Any]) -> tuple[str, Sequence[float]]:
-    """What ``x=`` gives, where that is no range: the numbers that a vector is drawn over; it is no parameter then."""
+    """The vector given as ``x=``, whose numbers are the horizontal axis and no parameter; empty if ``x=`` is a range."""
     given = ranges.get("x")
     if isinstance(given, Tensor | np.ndarray) and np.ndim(given) == 1:
         name = next((n for n, v in notebook_variables().items() if v is given and not n.startswith("_")), "x")
@@ -205,7 +205,7 @@ def _of_options(code: Code, options: Options, space: Mapping[str, Any]) -> list[
 
 
 def _title(code: Code) -> str:
-    """What the cell's value is called: its name, or the expression; of a long one, which stands in the cell, no more than that."""
+    """The name of the cell's value, or its expression; empty if that is long, since the cell shows it."""
     if code.parsed.last_name and code.last is None:
         return code.parsed.last_name
     last = ast.parse(code.cell.source).body[-1]

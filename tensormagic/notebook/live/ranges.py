@@ -93,19 +93,20 @@ def parameter(name: str, ends: Sequence[Any], start: Any = None) -> Parameter:
     Parameters
     ----------
     name : str
-        What it is called.
+        Its name.
     ends : sequence
-        Numbers, or for a vector or a matrix arrays of the ends of its numbers. Whole numbers where all three are ints.
+        Numbers; for a vector or a matrix, arrays of the ends of its elements. The parameter is integral if all three
+        are ints.
     start : number or array, optional
-        Where it starts. Default: in the middle. What lies outside starts at the nearer end. An array also makes numbers
-        in ``ends`` the same for all of its own.
+        Where it starts; clipped to the ends. Default: in the middle. If this is an array, numbers in ``ends`` hold for
+        each of its elements.
 
     Raises
     ------
     ValueError
-        For ends that are not finite or not in order, and for a step that is not positive.
+        If the ends are not finite or not in order, or the step is not positive.
     TypeError
-        For ends that are no numbers.
+        If the ends are no numbers.
     """
     if len(ends) not in {2, 3}:
         raise ValueError(f"{name} takes (low, high) or (low, high, step), not {len(ends)} parts")

@@ -39,7 +39,7 @@ _STEPS_PER_RANGE = 10  # of a descent where it is steepest
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """Values on a grid, and the slopes in each direction where there are any.
+    """Values on a grid, with the slopes in each direction.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Sweep:
     values
         One for each point of the grid.
     slopes
-        One array like ``values`` for each axis; None where there is no derivative.
+        One array like ``values`` for each axis; None if there is no derivative.
     """
 
     axes: tuple[np.ndarray, ...]
@@ -68,7 +68,7 @@ class Sweep:
 
 @dataclass(frozen=True, eq=False)
 class Star:
-    """Values along a line in each direction through one point, and the gradients there where there are any.
+    """Values along a line in each direction through one point, with the gradients there.
 
     Parameters
     ----------
@@ -77,9 +77,9 @@ class Star:
     axes
         The numbers along each axis, the centre's among them.
     values
-        For each point of each axis, one axis after another, the elements of the value.
+        The elements of the value for each point of each axis, one axis after another.
     slopes
-        For each of these points the slope in each direction; None where there is no derivative, and for arrays.
+        The slope in each direction for each of these points; None if there is no derivative, and for arrays.
     """
 
     centre: tuple[float, ...]
@@ -110,21 +110,21 @@ _NOTHING = Function(lambda *given: None, "nothing")
 
 
 class Numbers:
-    """A function of parameters that gives one real number, or an array of them, with its gradient.
+    """A function of parameters whose value is one real number, or an array of them, with its gradient.
 
     Parameters
     ----------
     function : Function
-        What is computed; arguments that are no parameters are its own to find.
+        The function; it finds the arguments that are no parameters itself.
     parameters : sequence of Parameter
-        What is moved.
+        The arguments that move.
 
     Raises
     ------
     TypeError
-        Where the function gives something else than real numbers.
+        If the function returns something else than real numbers.
     ValueError
-        For more numbers than a view can move.
+        If there are more numbers than a view can move.
     """
 
     def by_name(self, rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -187,7 +187,7 @@ class Numbers:
         return min(times)
 
     def forget(self) -> None:
-        """Let go of programs and derivatives: nothing is computed any more."""
+        """Release the programs and derivatives; nothing can be computed afterwards."""
         for function in (self._plain, self._both, *self._batched.values()):
             if function is not None:
                 function.forget()
@@ -268,7 +268,7 @@ class Numbers:
     def sweep(self, centre: Sequence[float], seconds: float = _MOST_SECONDS) -> Sweep | Star:
         """Values and slopes on a grid; for more than two numbers, and for arrays, on a star through ``centre``.
 
-        It takes about ``seconds`` at most, as far as the first call tells, and what was swept before.
+        It takes about ``seconds`` at most, as estimated from the first call and earlier sweeps.
         """
         self._most = seconds
         if len(self.spans) <= 2 and not self.shape:
@@ -313,7 +313,7 @@ class Numbers:
         return Star(centre, axes, values, None if slopes is None else slopes[:, :, 0])
 
     def _table(self, points: np.ndarray, *, slopes: bool = True) -> tuple[np.ndarray, np.ndarray | None]:
-        """For each point the elements of the value, and the slopes of these along each span."""
+        """The elements of the value at each point, and their slopes along each span."""
         begin, slopes = time.perf_counter(), slopes and self.has_slopes
         most = max((np.size(v) for v in self._held()), default=1)
         chunk = max(_MOST_ELEMENTS // max(most, math.prod(self.shape) * len(self.spans)), 1)
@@ -389,7 +389,7 @@ class Numbers:
         return [space[name] for name, space in self._reads().values() if name in space and is_moving(space[name])]
 
     def inputs(self) -> dict[tuple[str, int], Any]:
-        """What identifies the present values of the names that the function reads beside its parameters."""
+        """Keys that identify the present values of the names that the function reads besides its parameters."""
         return {place: mark(space[name]) if name in space else None for place, (name, space) in self._reads().items()}
 
 

@@ -65,14 +65,14 @@ class _AsRead(Mapping[str, Any]):
 
 
 class AsComputed(Mapping[str, Any]):
-    """The notebook's variables, with the values of lazy ones among the names that a cell reads: their history is no part of a view.
+    """The notebook's variables, with computed values in place of lazy ones among the names that a cell reads.
 
     Parameters
     ----------
     holder
         The notebook's variables themselves.
     names
-        What the cell reads.
+        The names that the cell reads.
     """
 
     def __init__(self, holder: Mapping[str, Any], names: Container[str]) -> None:
@@ -113,7 +113,7 @@ def _found(place: ast.expr, space: Mapping[str, Any]) -> Any:
 
 
 def variables_of(node: Node, space: Mapping[str, Any]) -> dict[Node, str]:
-    """The inputs of a value that stand in variables of the notebook: those that still hold what was read."""
+    """The inputs of a value that variables of the notebook hold, unless the variable has changed since."""
     leaves = [n for n in topological([node]) if n.op is INPUT]
     lazy = {v.node: n for n, v in reversed(list(space.items())) if isinstance(v, Tensor) and not n.startswith("_")}
     seen = _AsRead(space)
@@ -146,11 +146,11 @@ def function_of(value: Tensor, name: str, moved: Mapping[str, Node], space: Mapp
     value
         The value.
     name
-        What it is called.
+        Its name.
     moved
-        The inputs that become parameters, by what these are called.
+        The inputs that become parameters, by name.
     space
-        The notebook's variables. An input that none of them holds, as when it was bound anew since, stays what it was.
+        The notebook's variables. An input that none of them holds, as after a rebinding, keeps its value.
     """
     movable = {leaf: _movable(leaf) for leaf in moved.values()}
     closed = session.close_over(replace([value.node], movable), use_values=False)
@@ -209,7 +209,7 @@ def _in_type(node: Node, t: Type) -> Node:
 
 
 def _over(graph: Graph, operands: Sequence[Node], name: str, places: Mapping[Node, Sequence[site.Site]]) -> Node:
-    """The result of a graph over operands; what is built gets the places where it was written."""
+    """The result of a graph applied to operands; the new nodes get the places where the old ones were written."""
     found, guards = matched(graph, operands, name)
     capture = context.current()
     if capture is not None:

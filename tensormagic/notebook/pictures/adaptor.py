@@ -61,21 +61,21 @@ class Portrait:
     Parameters
     ----------
     graph
-        The whole, as it was captured.
+        The whole graph, as captured.
     names, gradients
-        What the results are called; the first ``len(names)`` results of the graph, and the rest.
+        The names of the results: of the first ``len(names)`` results of the graph, and of the rest.
     leaves
-        What stands behind the parameters.
+        The values of the parameters.
     cell
         The cell whose lines are shown; the same nodes may also have been captured by others.
     level
-        Which rewrites may be used.
+        The highest level of rewrite rules that may be used.
     lens
         The sites of the graph's nodes.
     device
-        Where the cell was asked to compute: ``"cpu"``, ``"gpu"`` or ``"auto"``.
+        The device that the cell asked for: ``"cpu"``, ``"gpu"`` or ``"auto"``.
     chosen
-        The branches of which the graph holds the one that was taken, each in a sentence.
+        One sentence for each branch that was decided during capture.
     """
 
     graph: Graph
@@ -147,15 +147,15 @@ class Portrait:
 
     @property
     def levels(self) -> set[str]:
-        """The levels of these rules; ``"neutral"`` for those of the level stable that are not there for digits."""
+        """The levels of the rules that fired; ``"neutral"`` for rules of level stable that are not there for accuracy."""
         return {_level(f.rule) for f in self.changed}
 
     def digits(self, formed: AbstractSet[str] = frozenset()) -> str:
-        """``more accurate in line 3: softplus``: what rules did to digits, in which lines of the cell, and what stands there now.
+        """``more accurate in line 3: softplus``: how rules changed rounding errors, in which lines, and by which operations.
 
-        What a rule has brought in, and a later one has taken away, comes first: ``log1p, then softplus``. Where what stands there is
-        made of operations that were there, too, it is what stood there: ``more accurate in line 2: f(a) - f(b)``.
-        ``formed`` are the levels of rules that plain numbers were computed by.
+        An operation that one rule inserted and a later one removed comes first: ``log1p, then softplus``. If the new
+        expression only has operations that were there before, the old one is shown: ``more accurate in line 2: f(a) -
+        f(b)``. ``formed`` are the levels of rules that formulas of plain numbers were computed by.
         """
         word = digits_text(formed | self.levels)
         fired = [f for f in self.changed if digits_text({_level(f.rule)}) == word]
@@ -190,7 +190,7 @@ class Portrait:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """These rules, each once, with what each may change."""
+        """The rules that fired, each once, with what it may change."""
         return tuple(dict.fromkeys(f"{_WORDS[_level(f.rule)]}: {f.rule.name}" for f in self.changed))
 
     @cached_property
@@ -237,11 +237,11 @@ class Portrait:
         return short(source.value) if source is not None else ""
 
     def spans(self, node: Node) -> list[Site]:
-        """Where in this cell a node comes from, captured or rewritten; nothing for one of another cell."""
+        """The places in this cell that a node comes from, captured or rewritten; empty for nodes of other cells."""
         return [s for s in self.lens.of(node) if s.cell == self.cell]
 
     def line(self, node: Node) -> int | None:
-        """The line of this cell that a node comes from."""
+        """The first line of this cell that a node comes from; None for nodes of other cells."""
         return min((s.line for s in self.spans(node)), default=None)
 
     def line_within(self, node: Node) -> int | None:
@@ -351,7 +351,7 @@ def _rules_by_node(fired: Sequence[Any]) -> dict[Node, tuple[str, ...]]:
 
 
 class _Views:
-    """The views of one portrait, and what is found out of them later."""
+    """The views of one portrait, and the details that are computed on demand."""
 
     def __init__(self, shown: Portrait, source: str) -> None:
         self.shown = shown
@@ -371,13 +371,13 @@ class _Views:
         return self.view("captured", self.shown.primal, self.shown.names, written=True)
 
     def view(self, name: str, graph: Graph, outputs: Sequence[str], **told: Any) -> View:
-        """A view of one of the portrait's graphs, with what is copied, where a GPU computes it."""
+        """A view of one of the portrait's graphs, with the copies to and from the GPU if it computes it."""
         made = self.drawing.view(name, self.scope(graph), outputs, **told)
         return self.into(made, graph) if self.shown.is_on_gpu else made
 
     @cached_property
     def into(self) -> Callable[[View, Graph], View]:
-        """Writes into a view of a graph what is copied, from where values are now."""
+        """A function that adds copies between devices to a view, starting from where the inputs are now."""
         from tensormagic.notebook.pictures.copies import Copies  # with all kinds of kernels
 
         there = {k for k, leaf in enumerate(self.shown.leaves) if session.stays(leaf)}
@@ -417,7 +417,7 @@ class _Views:
         return {number: found[node] for node, number in self.drawing.numbers.items() if node in found}
 
     def details(self) -> Details:
-        """The steps of rewriting, and what was measured."""
+        """The steps of rewriting, and the measurements."""
         shown = self.shown
         names, everything = shown.names, (*shown.names, *shown.gradients)
         steps = {"rewritten": self.steps(shown.primal, shown.first, names)}
@@ -452,7 +452,7 @@ class _Views:
         return tuple(made)
 
     def rewrite(self, firing: Any, bought: str) -> Rewrite:
-        """A rule that fired, in words, and what it bought."""
+        """A rule that fired, described, with its effect on errors and cost."""
         spans = self.shown.spans(firing.before) or self.drawing.spans(firing.before) or firing.sites
         where = ", ".join(dict.fromkeys(map(str, spans)))
         rule = firing.rule

@@ -78,7 +78,7 @@ class Copies:
         return None if found is None else self.within + found
 
     def _inside(self, view: View, node: Node, key: str, bodies: Sequence[tuple[str, Graph]]) -> View:
-        """A graph of a loop or a branch with what is copied each time that it runs."""
+        """Add the copies that each iteration makes to the graph inside a loop or a branch."""
         for name, graph in bodies:
             if any(v.id.startswith(f"{key}{name}/") for v in view.vertices):
                 inside = Copies(self.there, self.ids, self._numbers(node, graph), f"{key}{name}/")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rewrite:
-    """One use of a rule: its text, what it may change, where it fired and stands, what it bought, what the new operations are."""
+    """One use of a rule: its text, what it may change, where it fired, what it gained, and the operations that it introduced."""
 
     rule: str
     level: str
@@ -29,7 +29,7 @@ _LENGTHS = {"rule": 300, "level": 40, "where": 200, "source": 80, "bought": 200,
 
 @dataclass(frozen=True)
 class Step:
-    """What one or several rewrites made of a graph: the graph after them, and the ids of what is new in it."""
+    """One or several firings of rules: the graph after them, and the ids of its new vertices."""
 
     rewrites: tuple[Rewrite, ...]
     view: View

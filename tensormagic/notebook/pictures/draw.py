@@ -194,7 +194,7 @@ def _pins(boxes: list[Box]) -> tuple[frozenset[int], frozenset[int]]:
 
 
 class _Composer:
-    """Lays out each group by itself, then the groups and what stands alone; groups may hold groups."""
+    """Lays out each group by itself, then the groups and single boxes together; groups may be nested."""
 
     def __init__(self, parts: _Parts, paths: list[tuple[_Key, ...]], *, is_large: bool) -> None:
         self.parts = parts
@@ -316,7 +316,7 @@ class _Composer:
         return [known[self.parts.keys[index]] for index in indices]
 
     def _title(self, group: Group[_Key]) -> str:
-        """Say what the group is: ``kernel 2``, ``line 3``, ``line 3, gradient (2 of 4)``."""
+        """The title of a group: ``kernel 2``, ``line 3``, ``line 3, gradient (2 of 4)``."""
         lines = sorted({line for key in group.keys for line in (key.line, key.last or key.line)})
         functions = sorted({key.function for key in group.keys} - {""})
         if group.keys[0].ruled:
@@ -459,7 +459,7 @@ def _lay(boxes: list[Box], operands: list[_Operand], top: frozenset[int], bottom
 def _traded(
     boxes: list[Box], links: list[Link], x: tuple[float, ...], bends: tuple[tuple[float, ...], ...]
 ) -> dict[int, float]:
-    """Let the operands of commuting ops enter in the order in which they arrive."""
+    """Order the operands of commutative ops by the direction that their links come from."""
     arriving: dict[int, list[int]] = defaultdict(list)
     for number, link in enumerate(links):
         vertex = boxes[link.target].vertex

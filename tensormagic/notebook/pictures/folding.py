@@ -27,7 +27,7 @@ def folded(view: View) -> View:
 
 
 def _same_kind(one: str, other: str) -> bool:
-    """Whether two types, as they are shown, are of the same kind of elements: both truth values, or neither."""
+    """Whether both types are boolean, or neither is."""
     return one.startswith("bool") is other.startswith("bool")
 
 
@@ -52,7 +52,7 @@ class _Folding:
         self.named = {e.source: v.id for v in outputs for e in self.given[v.id] if self._is(e.source, v)}
 
     def _given_names(self) -> dict[str, str]:
-        """The names of library calls that give several values, of which one alone has a name: it stands in their own boxes."""
+        """The names of library calls with several results of which one has a name: the calls get boxes of their own."""
         found: dict[str, list[str]] = defaultdict(list)
         for v in self.whole.vertices:
             for edge in self.given[v.id] if v.label == ITEM.name and v.name else ():
@@ -141,7 +141,7 @@ class _Folding:
         return [*ends, *(v.id for v in self.whole.vertices if v.id not in seen)]
 
     def operands(self, key: str, *, last: bool) -> tuple[list[Edge], list[str]]:
-        """The edges that are drawn into a vertex, and what stands for each operand in its label: a number, or nothing."""
+        """The edges drawn into a vertex, and for each operand the number that its label shows, or an empty text."""
         vertex = self.vertex[key]
         edges: list[Edge] = []
         texts: list[str] = []

@@ -60,7 +60,7 @@ def glimpse(
 
 
 def _asks(region: Node) -> bool:
-    """Whether a branch or a ``while`` is there or inside."""
+    """Whether a region is a branch or a ``while``, or has one inside."""
     return region.op in {COND, WHILE} or any(
         is_region(node) and _asks(node) for graph in graphs_of(region) for node in graph.nodes
     )

@@ -32,21 +32,21 @@ class Group(Generic[K]):
 
 
 def groups(keys: Sequence[K | None], pairs: list[tuple[int, int]], chunk: int = CHUNK) -> list[Group[K]]:
-    """Group what has equal keys, cutting groups where they would feed each other in a circle.
+    """Group indices with equal keys, splitting groups that would form a cycle.
 
     Parameters
     ----------
     keys : sequence
-        One key for each index; None stands alone.
+        One key for each index; an index with None is in no group.
     pairs : list of (int, int)
-        Who feeds whom.
+        The edges: the first index feeds the second.
     chunk : int
         The largest group.
 
     Returns
     -------
     list of Group
-        In the order of their first members. What stands alone is in none.
+        In the order of their first members.
     """
     order = topological_order(len(keys), pairs)
     units: dict[K, int] = {}

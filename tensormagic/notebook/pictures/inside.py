@@ -33,18 +33,18 @@ Summary = Callable[[Any], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Region:
-    """What was found out of a region.
+    """The result of running a region, with notes on what is inside.
 
     Parameters
     ----------
     value
-        Its value, or its values; None where there was no time to compute it to the end.
+        Its value, or its values; None if there was not enough time.
     whole
         Whether it was computed to the end.
     told
-        What is told of it beside its value.
+        The notes on the region besides its value.
     inside
-        What is told of the nodes inside, by their places.
+        The notes on the nodes inside, by their places.
     """
 
     value: Any
@@ -73,7 +73,7 @@ class Inside:
         self.looked = False  # into one region at least
 
     def region(self, node: Node, operands: Sequence[Any], end: float) -> Region:
-        """Compute a region, until ``end`` at the latest, and once more to look at what is inside."""
+        """Run a region, until ``end`` at the latest, and a second time to record the values inside."""
         begun, count = time.perf_counter(), max(_count_inside(node), 1)
         most = min(MOST_ITERATIONS, max(self.room // (2 * count), min(self.room // count, 1)))
         if most < 1 or self.left <= 0:
@@ -325,7 +325,7 @@ def went(place: Place, runs: Callable[[Place], int]) -> dict[str, str]:
 
 
 def _went(place: Place, counting: _Counting) -> dict[str, Any]:
-    """The same, as it is told beside a value; nothing of another region."""
+    """The iterations and branches of a run, as a note beside the value; empty for other regions."""
     said = went(place, counting.runs)
     return {"went": said} if said else {}
 

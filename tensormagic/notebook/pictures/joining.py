@@ -23,7 +23,7 @@ MOST_SAYING = ("region", "opaque", "contract", "fold", "update", "move", "pointw
 
 
 def joined(view: View) -> View:
-    """A view with the parts of each call together; graphs inside stay as they are."""
+    """A view with the parts of each call joined into one vertex; graphs inside regions are unchanged."""
     return _Joining(view).view()
 
 
@@ -68,7 +68,7 @@ class _Joining:
         return replace(self.whole, vertices=tuple(reversed(shown)), edges=tuple(reversed(edges)))
 
     def join(self, last: Vertex) -> None:
-        """Find the call that a vertex is the last part of, and its parts."""
+        """Join the parts of the call that ends in this vertex."""
         for call in last.calls:
             if call.startswith("\n"):  # no call
                 continue
@@ -117,7 +117,7 @@ class _Joining:
         )
 
     def is_whole(self, call: str, found: Mapping[str, None]) -> bool:
-        """Whether nothing that belongs to the same call stands outside, but numbers and what others have as well."""
+        """Whether no other vertex belongs to the call, except numbers and vertices shared with other calls."""
         for ways in (lambda key: (edge.source for edge in self.given[key]), lambda key: self.users[key]):
             stack, seen = list(found), {*found}
             while stack:
@@ -157,7 +157,7 @@ class _Joining:
         return replace(v, label=label, kind=kind, written="", calls=(), meaning="", number=-v.number, parts=numbers)
 
     def operands(self, v: Vertex) -> list[Edge]:
-        """The edges into a vertex; into a call those that come from elsewhere, each once, without the numbers that its label has."""
+        """The edges into a vertex; for a call, those from outside, each once, without numbers that its label shows."""
         if v.id not in self.calls:
             return self.given[v.id]
         sources = {

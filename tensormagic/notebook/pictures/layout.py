@@ -308,7 +308,7 @@ def _coordinates(net: _Net, rows: list[list[int]]) -> list[float]:
 
 
 def _settle(net: _Net, rows: list[tuple[list[int], list[float]]], x: list[float]) -> None:
-    """Move the items of rows with their offsets, first by what stands above or below them, then by both."""
+    """Shift the items of rows, each with its offset, towards their neighbours: first in the row above or below, then in both."""
     for _ in range(8 if len(net.widths) <= SMALL else 2):
         before = list(x)
         for row, offsets in rows:
@@ -380,7 +380,7 @@ def _straighten(net: _Net, rows: list[list[int]], x: list[float], strands: list[
 
 
 def _fastened(net: _Net, item: int) -> list[tuple[int, float, float]]:
-    """Return the boxes that a bend leads to: a strand of bends goes where most of these are."""
+    """The boxes that a bend is linked to; a chain of bends follows most of these."""
     if item < net.real:
         return []
     return [near for near in (*net.above[item], *net.below[item]) if near[0] < net.real]

@@ -31,7 +31,7 @@ _PURE = frozenset({"pointwise", "fold", "contract"})  # kinds of operations that
 def measure(
     graphs: Iterable[Graph], parameters: Mapping[Node, Any], number: Callable[[Any], int]
 ) -> tuple[Measured, str]:
-    """Compute the graphs in NumPy, node by node, and tell of each what it took and gave.
+    """Compute the graphs in NumPy, node by node, and record the time and value of each.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ def measure(
     parameters
         The values of the parameters.
     number
-        The number that a size is.
+        Evaluates a symbolic size.
 
     Returns
     -------
     tuple
-        What was measured by node, inside regions by place, and a sentence on what was not.
+        The measurements by node, inside regions by place, and a sentence on nodes that were not measured.
     """
     order = topological([result for graph in graphs for result in graph.results])
     uses = Counter(arg for node in order for arg in node.args)
@@ -75,7 +75,7 @@ def measure(
 
 
 class _Measuring:
-    """The values that are there, and what is told of nodes so far."""
+    """The values computed so far, and the notes on nodes."""
 
     def __init__(self, values: dict[Node, Any], number: Callable[[Any], int]) -> None:
         self.values = values
@@ -167,7 +167,7 @@ def _bars(numbers: np.ndarray[Any, Any], low: float, high: float) -> Sequence[in
 
 
 def _heat(plain: np.ndarray[Any, Any], finite: np.ndarray[Any, Any], low: float, high: float) -> str:
-    """Two digits for each element, from 00, the least, to ff, the greatest; two dots for what is no number."""
+    """Two hex digits for each element, from 00, the smallest, to ff, the largest; two dots for non-finite ones."""
     span = high / 2 - low / 2  # halves do not overflow
     shares = (np.where(finite, plain, low) / 2 - low / 2) / span if span > 0 else np.full(plain.shape, 0.5)
     scaled = np.where(finite, shares * 255, 0.0)

@@ -51,9 +51,9 @@ def scene_message(scene: Scene, *, deep: bool = False) -> dict[str, Any]:
     Parameters
     ----------
     scene : Scene
-        What is shown.
+        The scene.
     deep : bool
-        Whether all that a page may ask for goes with it, because there will be no kernel to ask.
+        Whether to include everything that a page may ask for, for pages without a kernel.
     """
     tables = _Tables()
     stages = _stages(scene, tables, deep=deep)
@@ -74,7 +74,7 @@ def scene_message(scene: Scene, *, deep: bool = False) -> dict[str, Any]:
 
 
 def _stages(scene: Scene, tables: _Tables, *, deep: bool = False, after: int = 0) -> dict[str, Any]:
-    """The views, without the pictures of those that the page has, and what is told of all of them."""
+    """The views, without pictures that the page already has, and the notes common to them."""
     views: list[dict[str, Any]] = []
     for number, view in enumerate(scene.views):
         eager = deep or not number or sum(1 for _ in view.drawn.everything()) <= EAGER_BELOW
@@ -100,13 +100,13 @@ def _stages(scene: Scene, tables: _Tables, *, deep: bool = False, after: int = 0
 
 
 def _ruled(scene: Scene) -> str:
-    """The word that stands under the cell, and how many rules did that: each of them says what it keeps."""
+    """The word under the cell, and the number of rules that it is about; each rule says what it keeps."""
     count = sum(not rule.startswith(AS_ACCURATE) for rule in scene.rules) or len(scene.rules)
     return f"{scene.word}: {count} rule{'s' * (count != 1)}" if count else ""
 
 
 def _legend(scene: Scene) -> list[list[str]]:
-    """The outlines that occur, each with its kind and what it means; and in words what else is drawn."""
+    """The outlines that occur, each with its kind and meaning, and a text for everything else that is drawn."""
     vertices = [vertex for view in scene.views for vertex in view.drawn.everything()]
     kinds = {vertex.kind for vertex in vertices}
     rows = [[kind, outline(kind, 26, 14), told] for kind, told in OUTLINES.items() if kind in kinds]

@@ -40,7 +40,7 @@ class _Text:
     read: dict[Place, Written] = field(default_factory=dict["Place", "Written"])
 
     def made_of(self, place: Place) -> str:
-        """The call, or the part of an array, at a place: what several operations may have come from."""
+        """The call or the indexing expression at a place, to which several operations may belong."""
         part = self.parts.get(place, "")
         return self.calls.get(place, "") or (f"{part}{STORED}" if part and place not in self.read else part)
 
@@ -175,7 +175,7 @@ def _written(part: ast.Call, call: str) -> Written:
 
 
 def _keeps_axes(part: ast.Call) -> bool:
-    """Whether a sum or the like keeps its axes: without that word what is written would be of another shape."""
+    """Whether a reduction has ``keepdims=True``, without which the written expression would have another shape."""
     kept = [k.value for k in part.keywords if k.arg == "keepdims"]
     return bool(kept) and _number(kept[0]) == "True"
 
@@ -200,11 +200,11 @@ class Naming:
     Parameters
     ----------
     spans
-        Where a node comes from.
+        Gives the places that a node comes from.
     source_of
-        The text of a cell by its label.
+        Gives the text of a cell by its label.
     cell
-        The label of the cell that is shown, if it is one.
+        The label of the shown cell; empty for other functions.
     """
 
     spans: Callable[[Node], Sequence[Site]]
@@ -213,7 +213,7 @@ class Naming:
     texts: dict[str, _Text] = field(default_factory=dict[str, _Text])
 
     def names(self, graph: Graph) -> dict[Node, str]:
-        """The nodes of a graph that a name is bound to: of all that one expression became, the last one."""
+        """The nodes of a graph that a name is bound to; of several from one expression, the last."""
         found: dict[tuple[str, Place], Node] = {}
         for node in graph.nodes:
             # a number, or a size, is cast for something else in the same expression; several results are no value
@@ -238,12 +238,12 @@ class Naming:
         return {node: self._text(cell).assigned[place] for (cell, place), node in found.items()}
 
     def _is_made_in(self, node: Node, cell: str) -> bool:
-        """Whether who makes a value was last met in a cell; what is given, in the cell that is shown."""
+        """Whether the node was last written in a cell; an input counts as written in the shown one."""
         cells = {s.cell for s in self._last(node)} if node.args else {self.cell or cell}
         return cell in cells or not cells
 
     def parts(self, nodes: Iterable[Node]) -> dict[Node, str]:
-        """How parts of arrays were written, ``image[i:i + 30]``: of all that one expression became, the last that reads, or stores."""
+        """How indexing was written, ``image[i:i + 30]``; of several nodes from one expression, the last read or store."""
         found: dict[tuple[str, Place, bool], Node] = {}
         for node in nodes:
             if node.op not in CARRYING:
@@ -288,7 +288,7 @@ class Naming:
         return found
 
     def still(self, graph: Graph, known: Mapping[Known, str]) -> dict[Node, str]:
-        """The names of nodes of a rewritten graph: of those that are what they were, or stand in their places."""
+        """The names of nodes of a rewritten graph that are unchanged, or replaced a named node."""
         keys = {
             n: [*self._keys(n), *((f"rewritten {op}", *at) for op, *at in self._keys(n, rules=True))]
             for n in graph.nodes
@@ -297,12 +297,12 @@ class Naming:
         return {n: known[key] for n, own in keys.items() for key in own if key in known and count[key] == 1}  # type: ignore[index]
 
     def ends_as(self, result: Node, called: Mapping[Node, str]) -> str:
-        """What the result of a graph inside is called; of a loop in a loop, what that one gives."""
+        """The name of a result of a graph inside a region; for a loop in a loop, the name of its result."""
         source = unfolded(result)
         return called.get(result, "") or called.get(source, "") or self.given_by(source, result) or self.at(source)
 
     def at(self, node: Node) -> str:
-        """The name that is assigned what stands where a node does: of one that rules have put there, too."""
+        """The name that the expression of a node is assigned to, also for a node that rules have inserted."""
         return self._assigned(node, lambda role: role != "adjoint")
 
     def written_as(self, node: Node) -> str:

@@ -58,7 +58,7 @@ class Needed:
 
 
 def needed(graph: Graph, wanted: Iterable[int]) -> Needed:
-    """What the results of these numbers need."""
+    """The nodes that the results with these numbers depend on."""
     found = Needed()
     ends = [graph.results[k] for k in wanted]
     live = set(ends)

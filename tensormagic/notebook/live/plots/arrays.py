@@ -128,16 +128,16 @@ def line(
 
 @dataclass(frozen=True, eq=False)
 class Heat(Panel):
-    """The elements of a matrix, and the slopes of these along a slider, deeper where they are larger.
+    """A heat map of a matrix and of its slopes along a slider, darker for larger numbers.
 
     Parameters
     ----------
     grid
-        How many rows and columns it has.
+        The numbers of rows and columns.
     scales
-        The largest element and the largest slope along each slider, without sign.
+        The largest absolute element, and the largest absolute slope along each slider.
     labels
-        What the sliders are called.
+        The names of the sliders.
     """
 
     grid: tuple[int, int]
@@ -166,7 +166,7 @@ class Heat(Panel):
         return shapes
 
     def _map(self, left: float, values: np.ndarray, most: float) -> list[Shape]:
-        """A path for each depth; what is negative is a smaller square."""
+        """One path for each colour; negative elements are drawn as smaller squares."""
         found: dict[int, list[tuple[float, float]]] = {}
         for (row, column), value in np.ndenumerate(values):
             if math.isfinite(value):

@@ -71,7 +71,7 @@ class Arrangement:
 
 @dataclass
 class Scales:
-    """What was largest so far: so that what is drawn keeps its scale while one moves on."""
+    """The largest numbers so far, which keep the scales of the plots fixed while a slider moves."""
 
     slopes: list[float] = field(default_factory=list[float])
     values: np.ndarray = field(default_factory=lambda: np.zeros(0))

@@ -56,12 +56,12 @@ _SPECK = 4.0  # the length of a line that is not drawn
 
 @dataclass(frozen=True, eq=False)
 class Contour(Framed):
-    """Where a function of two numbers has the same value, with a dot and the gradient.
+    """The contour lines of a function of two numbers, with a dot at the point and the gradient there.
 
     Parameters
     ----------
     steepest
-        The longest gradient, as it is drawn along the axes.
+        The length of the longest gradient along the axes, as drawn.
     """
 
     steepest: float
@@ -132,7 +132,7 @@ def contour(name: str, along: tuple[int, int], spans: Sequence[Span], sweep: Swe
 
 
 def _divided(levels: Sequence[float], values: np.ndarray) -> list[float]:
-    """The levels, and more of them where much of the picture lies between two: in a valley, of which the rest is far above."""
+    """The levels, with more of them where much of the picture lies between two, as in a valley below steep walls."""
     if not values.size:
         return list(levels)
     least, most = float(values.min()), float(values.max())
@@ -195,7 +195,7 @@ def _bands(made: Contour, values: np.ndarray, levels: Sequence[float]) -> Shape:
 
 
 def _png(rows: np.ndarray, depths: Sequence[int]) -> str:
-    """Rows of small numbers as a picture in one blue, which shows as much of what is below as ``depths`` say."""
+    """A matrix of small integers as a PNG in one blue with the given opacities."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -258,7 +258,7 @@ def _ways(made: Contour, sweep: Sweep, level: float) -> list[_Way]:
 
 
 def _chains(joined: dict[_Edge, list[_Edge]]) -> list[list[_Edge]]:
-    """What is joined, one after another: first from ends, then what is closed."""
+    """Join edges into chains: open ones from their ends first, then closed ones."""
     chains: list[list[_Edge]] = []
     for start in sorted(joined, key=lambda edge: len(joined[edge])):
         while joined[start]:
@@ -294,9 +294,9 @@ def _tenth(value: int) -> str:
 def _written(
     made: Contour, ways: dict[float, list[_Way]], taken: Sequence[tuple[float, float, float]]
 ) -> dict[float, list[Shape]]:
-    """The value on a line of each level, nearer to others where there is no room; then on more lines of a level, far from others.
+    """The labels of the contour lines: one for each level, then more for long lines, far from each other.
 
-    ``taken`` has the middles of what else is drawn, with half of their widths.
+    ``taken`` has the centres of everything else that is drawn, with half of their widths.
     """
     left, top, wide, tall = made.frame
     places: list[tuple[float, float, float]] = [*taken]

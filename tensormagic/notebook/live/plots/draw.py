@@ -52,7 +52,7 @@ def svg(parts: Sequence[Panel], title: str, description: str, reading: Reading) 
 
 
 def _panel(part: Panel, marks: Sequence[Shape]) -> str:
-    """Shapes, what is cut off at the frame, and above both marks, and names that stand in the frame."""
+    """A panel's shapes clipped to the frame, with the marks and the names inside the frame on top."""
     names = [s for s in part.shapes if "halo" in s["class"]]
     below = "".join(_drawn(s) for s in part.shapes if not s.get("inside") and s not in names)
     inner = "".join(_drawn(s) for s in (*part.shapes, *marks) if s.get("inside"))

@@ -26,7 +26,7 @@ Shape = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What is known where the sliders stand.
+    """The value and its slopes at the sliders' positions.
 
     Parameters
     ----------
@@ -35,13 +35,13 @@ class Reading:
     value
         The value, a number or an array.
     slopes
-        The slope of each of its elements along each slider; None where there is no derivative.
+        The slope of each of its elements along each slider; None if there is no derivative.
     element
-        Which element of the value is looked at, counted along its rows.
+        The selected element of the value, by its flat index.
     history
-        The values that were seen before this one, and this one.
+        The values seen so far, this one included.
     path
-        The points of the last descent, a row for each, with the value after it.
+        The points of the last descent, one in each row, followed by the value there.
     focus
         The slider that was moved last.
     """
@@ -61,13 +61,13 @@ class Reading:
 
     @property
     def fallen(self) -> tuple[float, ...]:
-        """The values of the descent that has ended here; none where the point was moved since."""
+        """The values along the descent that ended at this point; empty if the point was moved since."""
         ends_here = len(self.path) and tuple(self.path[-1, :-1].tolist()) == self.point
         return tuple(self.path[:, -1].tolist()) if ends_here else ()
 
     @property
     def gradient(self) -> list[float]:
-        """The slopes of that element; none where one of them is no number."""
+        """The slopes of that element; empty if one of them is not finite."""
         if self.slopes is None:
             return []
         found = self.slopes.reshape(len(self.point), -1)[:, self.element].tolist()
@@ -192,7 +192,7 @@ def range_of(values: np.ndarray) -> tuple[float, float]:
 
 
 def axes(made: Framed, across: str, up: str) -> list[Shape]:
-    """The sides of a frame, with round numbers along them and the names of what they count."""
+    """The axes of a frame, with ticks at round numbers and labels."""
     left, top, wide, tall = made.frame
     n = coordinate
     shapes: list[Shape] = [{"tag": "path", "class": "axis", "d": f"M{n(left)} {n(top)}v{n(tall)}h{n(wide)}"}]

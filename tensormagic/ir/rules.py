@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -136,8 +137,8 @@ class Rule:
 
     Parameters
     ----------
-    name
-        Its text, ``"log(1 + x) -> log1p(x)"``, or what it does in words.
+    words
+        What it does in words, for a rule that is no pattern.
     level
         ``"exact"``: the same bits for every input. ``"stable"``: never less accurate. ``"real"``: true of real numbers.
     roots
@@ -174,7 +175,7 @@ class Rule:
         Where its value is another one than that of the replaced form beyond rounding, as text: the display says so.
     """
 
-    name: str
+    words: str
     level: str
     roots: tuple[str, ...]
     apply: Callable[[Node], Found | None] = field(repr=False)
@@ -193,6 +194,13 @@ class Rule:
     neutral: bool = False
     extends: str = ""
     cancels: bool = False
+
+    @cached_property
+    def name(self) -> str:
+        """What it does in words, or its text, ``"log(1 + x) -> log1p(x)"``: written when somebody asks, as most rules are never told of."""
+        return self.words or (
+            f"{show(self.pattern)} -> {replaced(self.replacement)}" if self.pattern is not None else ""
+        )
 
     def __str__(self) -> str:
         return self.name
@@ -321,8 +329,14 @@ def rules_of(
 
 
 def _place(function: Callable[..., Any], line: int) -> str:
-    path = Path(inspect.getsourcefile(function) or "")
-    return f"{path.name}:{line}"
+    code: CodeType = getattr(function, "__code__")  # noqa: B009 (a function's)
+    name = _names.get(code.co_filename)
+    if name is None:
+        name = _names[code.co_filename] = Path(inspect.getsourcefile(code) or "").name
+    return f"{name}:{line}"
+
+
+_names: dict[str, str] = {}  # of the files that state rules: to ask for one takes as long as to make a rule
 
 
 def _patterns(function: Callable[..., Any], level: str, fit: Fit, kinds: str, fuel: int) -> Iterator[Rule]:
@@ -354,7 +368,7 @@ def pattern_rule(
 ) -> Rule:
     """The rule that replaces ``pattern`` by ``replacement``; ``readers`` check the variables they name."""
     return Rule(
-        name=f"{show(pattern)} -> {replaced(replacement)}",
+        words="",
         level=level,
         roots=(pattern.op.name,),
         apply=_applier(pattern, replacement, readers, fit, kinds),

@@ -27,11 +27,11 @@ class StandIn:
 
     @property
     def identity(self) -> Any:
-        """What is one for all that stand for one object: that object, or what the code has made."""
+        """The object to compare by ``is``: the real one, or what the code has made."""
         return self
 
     def gone_over(self) -> Any:
-        """What a loop that takes all of it goes over in its place."""
+        """The object that a loop over all of it iterates over instead."""
         return self
 
 
@@ -42,7 +42,7 @@ _ATOMS = {int, float, complex, bool, str, bytes, type(None), *np.sctypeDict.valu
 
 
 def real_of(value: Any) -> Any:
-    """The object for what stands for it; anything else as it is."""
+    """The real object of a stand-in; other values unchanged."""
     return value.real() if issubclass(type(value), StandIn) else value  # a lazy value says that it is of another class
 
 
@@ -52,24 +52,24 @@ _originals: WeakKeyDictionary[FunctionType, Any] = (
 
 
 def original_of(value: Any) -> Any:
-    """What captured code has seen ``value`` for; itself, where it is nothing of ours."""
+    """The original of a function that captured code has replaced; other values unchanged."""
     return _originals.get(value, value) if isinstance(value, FunctionType) else value
 
 
 def noted(seen: Any, value: Any) -> Any:
-    """What is ``seen`` for a function: handed back as what it is."""
+    """Register ``seen`` as the replacement of a function, which is handed back as the original."""
     if seen is not value and isinstance(seen, FunctionType):
         _originals[seen] = value
     return seen
 
 
 def own_of(value: Any) -> Any:
-    """The object, or the function, for what stands for it; anything else as it is."""
+    """The real object of a stand-in, or the original of a replaced function; other values unchanged."""
     return original_of(real_of(value))
 
 
 def gone_over(value: Any) -> Any:
-    """What a loop that takes all of it goes over."""
+    """The object that a loop over all of ``value`` iterates over."""
     return value.gone_over() if isinstance(value, StandIn) else value
 
 
@@ -92,18 +92,18 @@ def handed_back(
     seen: Seen | None = None,
     attributes: Callable[[Any], Iterable[MutableMapping[str, Any]]] = _nothing,
 ) -> Any:
-    """What a cell hands back: the objects themselves for what stands for them, in lists and dictionaries too.
+    """Replace the stand-ins in a result by the real objects, in lists and dictionaries too.
 
     Parameters
     ----------
     value
-        What a name is bound to.
+        The value that a name is bound to.
     real
-        The object for what stands for it; anything else is given as it is.
+        Returns the real object of a stand-in, and other values unchanged.
     seen
-        What has been looked at: what stands at several places is handed back as one object.
+        The values visited so far: a stand-in at several places is handed back as one object.
     attributes
-        What holds the attributes of an object that is looked into, too.
+        Returns the attribute dictionaries of an object to look into.
     """
     seen = {} if seen is None else seen
     if id(value) in seen:

@@ -30,7 +30,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Shown(Buffer):
-    """Memory of which NumPy has made another array: what is stored into that is seen here, and what is stored here is seen there."""
+    """A buffer whose memory NumPy shares with another array: stores are visible in both directions."""
 
     _own: Node  # what it held when it was last seen
     _state: State
@@ -38,7 +38,7 @@ class Shown(Buffer):
 
     @classmethod
     def become(cls, buffer: Buffer) -> None:
-        """Have a buffer be one of these, for all that have it."""
+        """Change a buffer into one of these, in place."""
         own, version = buffer.node, buffer.version
         for name in ("node", "version"):
             vars(buffer).pop(name, None)
@@ -47,7 +47,7 @@ class Shown(Buffer):
 
     @property
     def node(self) -> Node:
-        """The current value: no derivative goes through what NumPy has stored."""
+        """The current value; no derivative goes through NumPy's stores."""
         if self._state.changed:
             lose(self._own)
             self._own, self._state, self._number = (

@@ -31,7 +31,7 @@ def place_text(value: Lazy) -> str:
 
 
 def describe(value: Lazy) -> str:
-    """What ``repr`` gives: the value where it is there or one cheap number, else type and place; NumPy's own in a cell that asks for it."""
+    """The ``repr``: the value if computed or one cheap number, else type and place; NumPy's own in a cell that asks for it."""
     capture = context.current()
     if capture is None and is_on_device(value) and (value.type.shape or value.placed[1] == "refuse"):
         return f"Tensor({type_text(value.type)}, on the device)"
@@ -44,7 +44,7 @@ def describe(value: Lazy) -> str:
 
 
 def is_computed(value: Lazy) -> bool:
-    """Whether the value of a lazy array is there, at its level."""
+    """Whether the value of a lazy array has been computed at its level."""
     with value.leveled():
         return hooks.is_computed(value.node)
 

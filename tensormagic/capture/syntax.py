@@ -88,7 +88,7 @@ class _Names(ast.NodeVisitor):
         self.visit(node.target)
 
     def _ways(self, *ways: list[ast.stmt]) -> None:
-        """Statements of which one list runs: what all of them bind is bound after that."""
+        """Visit alternative lists of statements; only names that all of them bind are bound afterwards."""
         before, ends = set(self.bound), []
         for statements in ways:
             self.bound = set(before)
@@ -169,7 +169,7 @@ def _own_names(scope: ast.AST) -> set[str]:
 
 
 class _Imports(ast.NodeTransformer):
-    """After each import, what was imported as the capture sees it; in functions it stays, as these are handed back to the notebook."""
+    """Inserts after each import a call that replaces the imported object; imports inside functions are left alone."""
 
     def visit(self, node: ast.AST) -> Any:
         return node if isinstance(node, _DEFINING) else super().visit(node)

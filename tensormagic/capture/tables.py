@@ -27,7 +27,7 @@ from tensormagic.ops.leaf import INPUT
 
 
 def labelled(value: Any, name: str) -> Labelled | None:
-    """The lazy array of a Series or a DataFrame; None for what is none, or is not captured."""
+    """The lazy array of a Series or a DataFrame; None for other values, and for tables that are not captured."""
     array = numbers_of(value, name) if is_table(value) else None
     if array is None:
         return None
@@ -50,9 +50,9 @@ class Labelled(AsPandas):
     labels, columns
         The index of the rows, and that of the columns; None for a Series.
     table
-        The Series or the DataFrame itself, where the values are its own: pandas does what is not captured.
+        The Series or the DataFrame itself, if it holds these values: pandas handles what is not captured.
     name
-        What a Series is called.
+        The name of a Series.
     """
 
     __slots__ = ("called", "detached", "labels", "owned", "table")
@@ -70,9 +70,9 @@ class Labelled(AsPandas):
         self.owned = table is None  # nobody else has the table: what pandas changes in it, it changes in this
 
     def column_at(self, text: str) -> Any:
-        """The column that ``text``, which ends in an attribute, names; None where pandas has such an attribute, or there is no such column.
+        """The column that an attribute names; None if pandas has such an attribute, or there is no such column.
 
-        Attributes of lazy arrays that pandas has not (``level``, ``type``) are columns to who has a table.
+        Attributes of lazy arrays that pandas lacks (``level``, ``type``) name columns if the table has these.
         """
         name = text.rpartition(".")[2]
         known = self.columns is not None and name in self.columns and not hasattr(self._class_of_pandas, name)
@@ -105,7 +105,7 @@ class Labelled(AsPandas):
         return self.as_table().index if there else self.labels
 
     def _of_pandas(self, name: str) -> Any:
-        """An attribute that pandas has: NumPy's, where both do the same, else that of the table, where its values are there."""
+        """A pandas attribute: NumPy's if it is equivalent, else the table's if its values are available."""
         kind, capture = self._class_of_pandas, context.current()
         alike = name in (_ALIKE if self.columns is None else _ALIKE_IN_TABLES) or not hasattr(kind, name)
         if alike:
@@ -190,7 +190,7 @@ class Labelled(AsPandas):
         self.detached = True
 
     def store(self, put: Callable[[Any], None]) -> None:
-        """Have pandas store into the table, where nobody else has that."""
+        """Have pandas store into the table, unless it is shared."""
         if not (context.current() is None or values_are_there()):
             refuse_python("a store into a Series or a DataFrame", "Make a new one.")
         if not self.owned:
@@ -221,7 +221,7 @@ class Labelled(AsPandas):
         return self._by_labels(index)
 
     def _by_place(self, index: Any) -> bool:
-        """Whether an index says which rows are meant by where they are: a mask, which has no other labels, or a slice of integers."""
+        """Whether an index selects rows by position: a mask without other labels, or a slice of integers."""
         if isinstance(index, slice):
             whole = all(is_place(v) for v in (index.start, index.stop, index.step))
             plain = all(v is None for v in (index.start, index.stop, index.step))
@@ -236,7 +236,7 @@ class Labelled(AsPandas):
         return known and place and bool(0 <= index < len(self.labels))
 
     def _by_labels(self, index: Any) -> Any:
-        """What pandas finds by labels: it says in which rows, and these are taken of the values."""
+        """Select by labels: pandas determines the rows, which are then taken from the values."""
         if not (context.current() is None or values_are_there()):
             refuse_python("reading a Series or a DataFrame by labels", "Select rows by position: s.to_numpy()[k].")
         if self.columns is not None:
@@ -321,7 +321,7 @@ class Labelled(AsPandas):
         return Labelled(found, self.labels, self.columns, name=self.called if alike else None)
 
     def may_have_gaps(self) -> bool:
-        """Whether some elements may be NaN, which pandas leaves out: a table that is given has none of them."""
+        """Whether some elements may be NaN, which pandas skips; a table given as an input has none."""
         return self.node.op is not INPUT and self.dtype.kind in "fc"
 
     def _over(self, name: str, axis: Any, options: dict[str, Any]) -> Any:
@@ -353,7 +353,7 @@ def _of_array(name: str) -> Callable[..., Any]:
 
 
 def _skipping_gaps(name: str) -> Callable[..., Any]:
-    """A reduction that leaves out what is NaN."""
+    """A reduction that skips NaN."""
     if name == "all":  # NaN is true
         return _of_array(name)
     if name == "any":
@@ -473,7 +473,7 @@ def _shares_no_changes() -> bool:
 
 
 def structure_of(table: Any) -> Any:
-    """What a trace over a Series or a DataFrame depends on beside its values."""
+    """What a trace over a Series or a DataFrame depends on besides its values."""
     columns = tuple(table.columns) if type(table).__name__ == "DataFrame" else None
     labels = table.index
     if counts(labels):

@@ -39,7 +39,7 @@ Mark = tuple[
 
 @dataclass(eq=False)
 class Inputs:
-    """What a number depends on: inputs as long as they are there, and what tells others that are read from the same."""
+    """The inputs that a number depends on, by weak reference, and marks to recognise inputs read from the same array."""
 
     nodes: WeakSet[Node]
     marks: list[Mark]
@@ -76,7 +76,7 @@ class Taken:
         return [n for n, (same, _) in found if same], [n for n, (_, alike) in found if alike]
 
     def make(self, numbers: list[Any], wrt: Node, own: Mark) -> bool:
-        """Whether others were made of these: all of them, in this order, or some number of more digits than people write."""
+        """Whether other numbers contain these: all in this order, or one with more digits than people write."""
         count, (same, alike) = len(numbers), self.of(wrt, own)
         if count > 1 and any(same[k : k + count] == numbers for k in range(len(same) - count + 1)):
             return True
@@ -156,20 +156,20 @@ def _behind(node: Node) -> Inputs:
 
 
 def begin() -> list[Mark]:
-    """Begin to note what leaves the graph, for a plain cell; gives what was behind all that has left it before."""
+    """Start recording what leaves the graph in a plain cell; return the marks of what has left it before."""
     found = {id(inputs): inputs for inputs in _left}
     _left.clear()
     return [mark for inputs in found.values() for mark in inputs.marks]
 
 
 def among(marks: list[Mark], nodes: Iterable[Node]) -> list[Mark]:
-    """Those of ``marks`` that are of inputs behind ``nodes``."""
+    """Those of ``marks`` that belong to inputs of ``nodes``."""
     own = [mark for node in nodes for mark in _behind(node).marks]
     return [mark for mark in marks if any(_same(mark, one) for one in own)]
 
 
 def computed(value: Any, name: str) -> list[Mark]:
-    """The inputs behind a value that plain code has computed from numbers of lazy values, and that ``name`` reads."""
+    """The inputs of a value that plain code has computed from numbers of lazy values, and that ``name`` holds."""
     if isinstance(value, np.ndarray):
         found = _stored.get(id(value))
     else:
@@ -178,7 +178,7 @@ def computed(value: Any, name: str) -> list[Mark]:
 
 
 def note_computed(name: str, value: Any, marks: list[Mark], place: tuple[str, int], said: str) -> None:
-    """Note that plain code has bound numbers which may be made of these inputs; of none, that they are not what they were."""
+    """Note the inputs that a number bound by plain code may depend on; with no marks, forget earlier ones."""
     key = name, sample(value)
     _computed.pop(key, None)
     if not marks:
@@ -235,7 +235,7 @@ def marks_of(read: Mapping[str, Any]) -> list[Mark]:
 
 
 def _made_of(nodes: Iterable[Node]) -> list[Mark]:
-    """The inputs among nodes, and those behind the numbers of these; and what the user has of the others."""
+    """The inputs among nodes, those of numbers in them, and the other nodes that the user holds."""
     nodes = list(nodes)
     held = living.nodes_held() if nodes else set[Node]()
     found = [(ref(n), "", b"") for n in nodes if n in held and n.type.inexact and n.op is not CONSTANT]
@@ -259,7 +259,7 @@ def _mark(node: Node) -> Mark | None:
 
 
 def _mark_of(node: Node) -> Mark:
-    """What tells what is differentiated by: an input, or a value that is computed."""
+    """The mark of the node that is differentiated in: an input, or a computed value."""
     return _mark(node) or (ref(node), "", b"")
 
 
@@ -275,7 +275,7 @@ def sample(value: Any) -> bytes:
 
 
 def _store_of(node: Node, mark: Mark) -> Stored | None:
-    """What is known of where an input's numbers come from: as it was read, or else of the array that it was read from."""
+    """The origin of an input's numbers: as noted when it was read, or else that of its array."""
     history = node["source"].history
     if history is not None:
         return history
@@ -287,7 +287,7 @@ def _store_of(node: Node, mark: Mark) -> Stored | None:
 
 
 def _history(array: np.ndarray[Any, Any]) -> Stored | None:
-    """What is known of where the numbers come from that an array, or one that shares memory with it, holds still."""
+    """The origin of the numbers in an array, or in one that shares its memory and still holds them."""
     for found in (_stored.get(id(array)), *list(_stored.values())[-_LOOKED_AT:]):
         other = None if found is None or found.array[0] is None else found.array[0]()
         if found is None or other is None or sample(other) != found.array[2]:

@@ -31,7 +31,7 @@ def entries(trace: TracebackType | None, kept: Callable[[CodeType], bool]) -> li
 
 
 def traced(found: Sequence[TracebackType]) -> TracebackType | None:
-    """The traceback of these entries alone; None of none."""
+    """A traceback of only these entries; None if there are none."""
     made: TracebackType | None = None
     for one in reversed(found):
         made = TracebackType(made, one.tb_frame, one.tb_lasti, one.tb_lineno)
@@ -66,15 +66,15 @@ def chained(error: BaseException) -> Iterator[BaseException]:
 
 
 def bare(error: BaseException) -> None:
-    """Have the tracebacks of an error that the user's code catches, and of those before it, show no frames of this package."""
+    """Remove the frames of this package from an error that the user's code catches, and from those that it was chained to."""
     for one in chained(error):
         one.__traceback__ = without_ours(one.__traceback__) or one.__traceback__
 
 
 def untold(error: BaseException, met: BaseException) -> None:
-    """Have Python not show ``met`` with an error: the code was run again because of it, and has raised the error by itself.
+    """Hide ``met`` in the context of an error: the code was run again because of it, and raised the error independently.
 
-    What the caller was handling before stays.
+    The errors that the caller was handling before stay.
     """
     running, frame = set[FrameType](), inspect.currentframe()
     while frame is not None:

@@ -156,7 +156,7 @@ def _key(key: Any) -> Any:
 
 
 def _of_numbers(tree: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any]:
-    """A leaf; of a slice, or a range, of captured numbers, what it is put together of."""
+    """Flatten a leaf; a slice or a range of captured numbers is split into these."""
     numbers = [tree.start, tree.stop, tree.step] if type(tree) in OF_NUMBERS else []
     if not any(isinstance(v, Tensor) for v in numbers):
         leaves.append(door.variable(tree))
@@ -214,12 +214,12 @@ def _is_record(tree: Any) -> bool:
 
 
 def _names(record: Any) -> list[str]:
-    """The names of the fields of a dataclass, and of what is gathered in a gradient."""
+    """The field names of a dataclass, or of a gradient record."""
     return list(vars(record)) if type(record) is remade.Gradient else [f.name for f in dataclasses.fields(record)]
 
 
 def _has_more(tree: Any) -> bool:
-    """Whether a container has attributes of its own, beside its items: it is left as it is."""
+    """Whether a container has attributes besides its items, in which case it is not taken apart."""
     if type(tree) in _PLAIN or not isinstance(tree, dict | tuple | list):
         return False
     return isinstance(tree, defaultdict) or bool(getattr(tree, "__dict__", None))

@@ -49,7 +49,7 @@ def op_of(ufunc: Any) -> Pointwise | None:
 
 
 def call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """What ``ufunc`` gives for lazy operands; outside captured code NumPy itself does what is not captured."""
+    """Apply ``ufunc`` to lazy operands; outside captured code NumPy itself handles what is not captured."""
     if any(map(is_table, operands)):  # the labelled lazy array takes it from here
         return getattr(ufunc, method)(*(labelled(v) if is_table(v) else v for v in operands), **options)
     if context.current() is not None and not is_numpys(ufunc):
@@ -125,7 +125,7 @@ def _beside(value: Any, dtype: np.dtype[Any], op: Pointwise | None) -> Any:
 
 
 def _chosen(result: Tensor, out: Any, where: Any) -> Tensor:
-    """The result where ``where`` says so, and what ``out`` holds elsewhere; zeros, where there is no ``out``."""
+    """The result where the mask ``where`` is true, and ``out`` elsewhere; zeros without ``out``."""
     if where is True:
         return result
     mask = constant(np.asarray(where, bool)) if isinstance(where, list | tuple | int) else node_of(where)
@@ -201,7 +201,7 @@ def _scalars(operands: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _into(target: Any, result: Tensor, name: str, reduced: bool) -> Any:
-    """``out=``: a lazy array is stored into; an ndarray too, at once, where nothing is being captured."""
+    """Handle ``out=``: store into a lazy array; into an ndarray too, at once, if nothing is being captured."""
     if target is None:
         return result
     if isinstance(target, Tensor):

@@ -21,7 +21,7 @@ from tensormagic.ops.opaque import items
 
 
 class Unused:
-    """What the code of ``capture`` has computed beside what it ``used``, of ``leaves`` that a call gives."""
+    """The nodes that captured code has computed besides those that it ``used``, from the ``leaves`` of a call."""
 
     def __init__(self, capture: context.Capture, leaves: Iterable[Node], used: Sequence[Node]) -> None:
         known, reached = set(leaves), set(topological(used))
@@ -44,7 +44,7 @@ class Unused:
         return [g for g in found if {*atoms(g[0]), *atoms(g[2])} <= self._sizes]
 
     def before(self, results: list[Node]) -> list[Node]:
-        """The results, the first of which is there once all that may fail has been computed."""
+        """The results, the first of which depends on every operation that may fail."""
         failing = [*(_failing(n) for n in self._new if may_fail(n)), *self._awaited]
         below = {a for n in failing for a in topological(n.needs)}
         last = [n for n in failing if n not in below]
@@ -70,7 +70,7 @@ def made_in_cell(capture: context.Capture) -> list[Node]:
 
 
 def raises(node: Node) -> bool:
-    """Whether an operation may raise for some values, arrays whose sizes depend on data left aside: of these masked stores make others."""
+    """Whether an operation may raise for some values. Arrays of data-dependent size do not count: masked stores replace them."""
     if any(nodes_of(s) for n in (node, *node.args) for t in n.types for s in t.shape):
         return False
     op: Any = node.op
@@ -93,7 +93,7 @@ def before_effect(made: Sequence[Node], token: Node) -> Node:
 
 
 def unused_on_trial(made: Iterable[Node], used: Sequence[Node], known: Container[Node], token: Node) -> Node:
-    """``token``, once all is computed that may fail of what code on trial has ``made`` beside what is ``used`` or was ``known``."""
+    """``token``, after all failing nodes that trial code has ``made`` besides those ``used`` or already ``known``."""
     reached = set(topological(used, stop=lambda n: n in known))
     inside = topological([n for n in made if n not in reached], stop=lambda n: n in known or n in reached)
     for node in reversed(inside):  # what stands first is computed first
@@ -103,7 +103,7 @@ def unused_on_trial(made: Iterable[Node], used: Sequence[Node], known: Container
 
 
 def _failing(node: Node) -> Node:
-    """What fails where a node does: of elements that are taken the places alone, and not what they are taken from."""
+    """A node that fails whenever this one does; for a gather, a check of the positions only."""
     if node.op in {GATHER, TAKE_ALONG_AXIS} and not node.sized_by:
         axis = node["axis"]
         return make(POSITION, (node.args[1],), extent=node.args[0].type.shape[axis], number=axis)
@@ -111,9 +111,9 @@ def _failing(node: Node) -> Node:
 
 
 def within_no_function(made: Sequence[Node], stand_ins: Sequence[Node], behind: Mapping[Node, Node]) -> list[Node]:
-    """What code has ``made``, with the arguments of functions that it calls in place of ``stand_ins``.
+    """The nodes ``made``, with the ``stand_ins`` for parameters of called functions replaced by their arguments.
 
-    What stands for a part of an argument has nothing ``behind`` it, and what is made of that is left out.
+    A stand-in for a part of an argument has no node ``behind`` it; nodes that depend on it are left out.
     """
     actual = {n: behind[n] for n in stand_ins if n in behind}
     given, found = list(made), list(made) if not actual else substitute(made, actual)

@@ -53,7 +53,7 @@ def user_frame() -> FrameType | None:
 
 
 def line_of(filename: str) -> int | None:
-    """The line that the outermost running code of a file has come to; None where none of it runs."""
+    """The current line of the outermost frame that runs code of a file; None if there is none."""
     frame, line = inspect.currentframe(), None
     while frame is not None:
         line = frame.f_lineno if frame.f_code.co_filename == filename else line
@@ -81,7 +81,7 @@ def here() -> str:
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn the user's line, as NumPy does where it meets what is captured there."""
+    """Warn at the user's line, as NumPy does there."""
     frame = user_frame()
     if frame is not None:
         space = frame.f_globals
@@ -133,7 +133,7 @@ def user_names(frame: FrameType | None) -> dict[str, Any]:
 
 
 def is_stageable(code: CodeType) -> bool:
-    """Whether code is the user's, or Python's own that calls functions of the user's by the class of what it is given."""
+    """Whether code is the user's, or Python's own dispatch to functions of the user's by class."""
     return code in _DISPATCHING or is_users(code.co_filename)
 
 

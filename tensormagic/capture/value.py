@@ -64,7 +64,7 @@ class Tensor(Lazy):
 
     @property
     def __pandas_priority__(self) -> int:
-        """Above a DataFrame's: what a Series and a lazy array make is lazy; not what is stored into the Series, or has no derivative."""
+        """Higher than a DataFrame's, so that operations with a Series are lazy, except stores into it and those without derivatives."""
         frame: Any = inspect.currentframe()
         operation = frame.f_back
         name = getattr(operation.f_locals.get("method"), "__name__", "")
@@ -405,9 +405,9 @@ def read_only(value: Tensor) -> Tensor:
 
 
 def owned(value: Any, *, numbers: bool = False) -> Any:
-    """What a function made, handed to the user: a lazy array of constants alone becomes a value of its own, which no literal is.
+    """A function's result for the user: constants get a buffer of their own, since literals may be shared.
 
-    What is captured without values, or tried out, stays as it is, and so do numbers, unless they are wanted, too.
+    Values captured without data or in a trial stay as they are, and so do numbers, unless ``numbers`` is set.
     """
     capture = context.current()
     if not isinstance(value, Tensor) or (capture is not None and (capture.abstract or capture.heap.trials)):

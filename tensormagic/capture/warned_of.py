@@ -19,7 +19,7 @@ _What = tuple[str, type[Warning]]  # a message, and its category
 
 
 class _Warning(NamedTuple):
-    """A warning of a line, which is known by what code built there, or by what it built some lines above and by its text."""
+    """A warning about a line, identified by the node built there, or by one built some lines above and the line's text."""
 
     what: _What
     kind: str  # as np.errstate names it
@@ -38,7 +38,7 @@ _met: ContextVar[dict[_Warning, None] | None] = ContextVar("met", default=None)
 
 @contextmanager
 def kept_for(nodes: list[Node], made_of: Iterable[Node]) -> Generator[None]:
-    """Keep what is met within the block for ``nodes``, which are computed there from the values of others."""
+    """Within the block, record warnings for ``nodes``, which are computed from the values of others."""
     met: dict[_Warning, None] = {}
     token = _met.set(met)
     try:
@@ -49,7 +49,7 @@ def kept_for(nodes: list[Node], made_of: Iterable[Node]) -> Generator[None]:
 
 
 def follow(nodes: list[Node], made_of: Iterable[Node], met: dict[_Warning, None] | None = None) -> None:
-    """Warn of what is known of the values that ``nodes`` are made of, and keep that for these, too, with what was met."""
+    """Repeat the warnings about the values that ``nodes`` are made of, and keep them for ``nodes`` with those in ``met``."""
     found = dict(met or {})
     for leaf in made_of if _of else ():
         again(leaf)
@@ -60,7 +60,7 @@ def follow(nodes: list[Node], made_of: Iterable[Node], met: dict[_Warning, None]
 
 
 def meet(what: _What, kind: str, place: Site, lens: Lens) -> None:
-    """Remember what is told of a line, of which ``lens`` knows what code built there."""
+    """Remember a warning about a line; ``lens`` tells which node was built there."""
     met = _met.get()
     if met is not None:
         built, above = lens.built_near(place)
@@ -85,7 +85,7 @@ def again(node: Node) -> None:
 
 
 def _text(place: Site) -> str:
-    """The line of a running cell that is meant; empty where none is."""
+    """The text of the line in a running cell; empty if there is none."""
     cell = next((c for c in usercode.cells.values() if (c.label, c.run) == (place.cell, place.run)), None)
     lines = [] if cell is None else cell.source.splitlines()
     return lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""

@@ -52,7 +52,7 @@ class Progress:
 
 
 class _Watch:
-    """One cell, and the bar of what it computes."""
+    """The state of one cell's progress bar."""
 
     def __init__(self) -> None:
         self._ended = threading.Event()

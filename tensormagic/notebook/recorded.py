@@ -86,7 +86,7 @@ def _updated(loop: ast.For | ast.While) -> list[str]:
 
 
 def _kept(loop: ast.For | ast.While) -> Iterator[tuple[str, int]]:
-    """The names that a loop keeps as they are: ``history.append(loss)``, ``history[k] = float(loss)``."""
+    """The names that a loop records unchanged: ``history.append(loss)``, ``history[k] = float(loss)``."""
     for part in ast.walk(loop):
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _KEEP:
             kept = part.args
@@ -119,7 +119,7 @@ def _bare(value: ast.expr) -> Iterator[str]:
 
 
 def _new_value(tree: ast.AST, loop: ast.For | ast.While, space: Mapping[str, Any]) -> str:
-    """The name of the value that a loop gets beside its gradients."""
+    """The name of the value that a loop computes anew besides its gradients."""
     makers = {
         target.id
         for part in ast.walk(tree)

@@ -112,7 +112,7 @@ def has_figures() -> bool:
 
 
 def _draws_late() -> bool:
-    """Whether figures are shown when the cell has ended, or not at all: in windows and widgets they are seen as soon as they are made."""
+    """Whether figures appear only after the cell has ended, or never; windows and widgets show them at once."""
     plotting = sys.modules.get("matplotlib.pyplot")
     backend = "" if plotting is None else str(plotting.get_backend()).lower()
     return backend in _LATE or backend.endswith("backend_inline")
@@ -175,7 +175,7 @@ class _Look:
         self._room = _MOST
 
     def cell(self, tree: ast.Module, reads: set[str]) -> bool:
-        """Whether a cell, which reads variables of the notebook, does nothing that a second run would show."""
+        """Whether a cell only does things that a second run would not reveal."""
         waits = (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef)
         if any(isinstance(n, waits) for n in ast.walk(tree)):
             return False
@@ -189,7 +189,7 @@ class _Look:
         return self._code(code, self._notebook, {**own, **tables}, imports=False)
 
     def _code(self, code: types.CodeType, space: Mapping[str, Any], own: Mapping[str, Any], *, imports: bool) -> bool:
-        """Whether code, over variables before which stand its own, uses only what is harmless."""
+        """Whether code only uses harmless functions and values; ``own`` names shadow those in ``space``."""
         used = named(code, "LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "STORE_ATTR", "IMPORT_FROM")
         loaded = named(code, "LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS")
         inner = (p for p in code.co_consts if isinstance(p, types.CodeType))
@@ -202,7 +202,7 @@ class _Look:
         )
 
     def _name(self, name: str, space: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
-        """Whether what stands behind a name is harmless; a name that is not there yet is the code's own."""
+        """Whether the value of a name is harmless; a name that is not bound yet is the code's own."""
         if name in _PYTHONS:
             return True
         for names in (own, space):
@@ -211,7 +211,7 @@ class _Look:
         return name in REPEATABLE or not hasattr(builtins, name) or _is_exception(getattr(builtins, name))
 
     def _value(self, value: Any) -> bool:
-        """Whether a value, and what it leads to, are data or known functions."""
+        """Whether a value, and everything reachable from it, is data or a known function."""
         if isinstance(value, _DATA) or value is _SHARED or id(value) in self._seen:
             return True
         self._seen[id(value)] = value
@@ -273,7 +273,7 @@ class _Look:
 
 
 def _imported(tree: ast.Module) -> Iterator[tuple[str, Any]]:
-    """What a cell imports outside its functions, by the name that it gets; a module that is not there for what is not found."""
+    """The objects that a cell imports outside its functions, by name; an empty module for those not found."""
     nodes: list[ast.AST] = [*tree.body]
     while nodes:
         node = nodes.pop()

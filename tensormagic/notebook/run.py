@@ -64,7 +64,7 @@ def compiled(source: Source, shell: Any) -> Code:
 def run(
     code: Code, shell: Any, options: Options, again: Callable[[], bool] | None = None, *, hurried: bool = False
 ) -> Outcome:
-    """Capture the cell and change the notebook's variables, all or none of them; ``again`` and ``hurried`` as for ``run_cell``."""
+    """Capture the cell, then change the notebook's variables, all or none; ``again`` and ``hurried`` are those of ``run_cell``."""
     before = seen(shell.user_ns, code.parsed.reads)
     checked(code, options, before)
     notebook = cast(code, before, options)
@@ -96,7 +96,7 @@ def run(
 
 
 def run_plain(code: Code, shell: Any, options: Options) -> Outcome:
-    """Run the cell as ordinary Python; gradients come from a capture beside it, by NumPy, which leaves no trace."""
+    """Run the cell as plain Python; gradients come from a separate capture, computed by NumPy and without side effects."""
     before = dict(shell.user_ns)
     checked(code, options, before)
     gradients: dict[str, Tensor] = {}
@@ -227,7 +227,7 @@ def _forget(outcome: Outcome) -> None:
 
 
 def _compute(outcome: Outcome, captured: Captured, mark: Tensor) -> None:
-    """Compute in one run what is stored and shown; everything, where the level of rewriting or the device is this cell's own."""
+    """Compute the stored and shown values in one run; all values, if the cell has its own rewriting level or device."""
     options = outcome.options
     if options.later:
         return
@@ -254,12 +254,12 @@ def _decisive(outcome: Outcome, mark: Tensor) -> Iterator[Node]:
 
 
 def _is_there(condition: Node) -> bool:
-    """Whether a condition is none in the body of a loop that was tried: what is left of that is nothing that there is."""
+    """Whether a condition does not depend on placeholders of a loop body that was tried and discarded."""
     return not any(n.op is INPUT and not isinstance(n["source"], Snapshot) for n in topological([condition]))
 
 
 def _commit(outcome: Outcome, captured: Captured, mark: Tensor, shell: Any) -> None:
-    """Everything worked: store into arrays, and bind names; what is in the notebook's arrays follows these from now on."""
+    """After success, store into arrays and bind names; values derived from the notebook's arrays follow these from now on."""
     options = outcome.options
     drawn = random.advanced(captured.capture)
     there = really_bound(outcome.outputs)
@@ -288,9 +288,9 @@ def _commit(outcome: Outcome, captured: Captured, mark: Tensor, shell: Any) -> N
 
 
 def _follow(outcome: Outcome, captured: Captured, mark: Tensor, shell: Any, seen: Seen) -> None:
-    """Have the lazy values that the cell has made, and that somebody still has, follow the arrays of the notebook that they are parts of.
+    """Turn the cell's lazy values that are views of notebook arrays into views that follow later changes.
 
-    What is shown of the cell stays what it was.
+    The displayed result keeps its value.
     """
     if outcome.options.dtype:  # parts of copies
         return
@@ -351,7 +351,7 @@ def _keep_read(outcome: Outcome, changing: list[Any]) -> None:
 
 
 def function_of(code: Code, options: Options, read: Mapping[str, Tensor], shell: Any) -> Function:
-    """The cell as a function of what it reads: arrays, floats and containers of these; ints and bools for their values."""
+    """The cell as a function of what it reads: arrays, floats and their containers are arguments; ints and bools are fixed."""
     values = shell.user_ns
     names = free_names(code, values)
     if not options.inputs:

@@ -42,7 +42,7 @@ _START = "what it was at the start"
 
 @dataclass(frozen=True)
 class KnownCell:
-    """A cell of the notebook: what it is known by, and its text."""
+    """A cell of the notebook: its id, and its text."""
 
     known: str = ""
     text: str = ""
@@ -50,7 +50,7 @@ class KnownCell:
 
 @dataclass(frozen=True)
 class Offer:
-    """Cells with what their texts would be, and what is said of that, before and after."""
+    """Cells with their new texts, and the messages before and after the rewrite."""
 
     words: str
     after: str
@@ -170,7 +170,7 @@ def _by_cell(names: list[str], held: Mapping[str, _Bound]) -> list[list[str]]:
 def _told(
     group: dict[str, _Bound], beside: dict[str, str], changed: set[str], here: KnownCell, space: Mapping[str, Any]
 ) -> tuple[str, Offer | None]:
-    """What is said of the stale gradients of a cell, and what is offered."""
+    """The message about the stale gradients of a cell, and the rewrite to offer."""
     first = next(iter(group.values()))
     function = first.function or next(n for n in free("objective") if n not in space)
     head, text = _parted(here.text)
@@ -200,7 +200,7 @@ def _told(
 
 
 def _last_name(text: str) -> str:
-    """The name that a cell ends in: what it computes, and what its gradients are of."""
+    """The name of the value that a cell ends in, which its gradients are of."""
     try:
         body = ast.parse(_parted(text)[1]).body
     except SyntaxError:
@@ -260,7 +260,7 @@ class Origins:
         self._read: weakref.WeakKeyDictionary[Node, dict[str, str]] = weakref.WeakKeyDictionary()
 
     def read(self, found: Mapping[str, Tensor]) -> None:
-        """Captured code has read these variables, as they are."""
+        """Record that captured code has read these variables."""
         for name, tensor in found.items():
             if tensor.node.op is not CONSTANT:
                 self._read.setdefault(tensor.node, {})[name] = self._cells.get(name, "")
@@ -276,7 +276,7 @@ class Origins:
         return self._cells.get(name, "")
 
     def after(self, cell: str, text: str, space: Mapping[str, Any]) -> None:
-        """A cell of this text has run: what it has bound, and what it has stored into, is from there."""
+        """Record that a cell has run: the names that it has bound or stored into come from it."""
         stored = stored_in(text)
         self._ran += 1
         for name in home.variables(space):
@@ -312,10 +312,10 @@ class Origins:
         return " · ".join(_changed(list(names), was, now) for (was, now), names in changed.items())
 
     def _reached(self, node: Node, part: Node, name: str, space: Mapping[str, Any]) -> bool:
-        """Whether a value is made of what a variable was in another way than by variables that were bound when it changed, or later.
+        """Whether a value depends on the variable's old value other than through variables bound when it changed, or later.
 
-        Functions of gradients hold what such variables are made of, rewritten, and not these: where no earlier variable is in
-        the value, and a later one is made of the same, that is what it comes from.
+        Gradient functions hold the rewritten nodes of such variables, and not these: if the value uses no earlier
+        variable, and a later one is computed from the same node, the value comes from the later one.
         """
         changed = self._times.get(name, 0) if id(space.get(name)) == self._held.get(name) else self._ran + 1
         held = [(n, time, space.get(n)) for n, time in self._times.items() if n != name]
@@ -331,7 +331,7 @@ class Origins:
 
 @lru_cache(maxsize=16)
 def stored_in(text: str) -> frozenset[str]:
-    """The names that a cell binds or stores into, as far as its text says it."""
+    """The names that a cell binds or stores into, as far as its text shows."""
     try:
         tree = ast.parse(text)
     except SyntaxError:

@@ -61,7 +61,7 @@ class Timed(ast.NodeTransformer):
 
 
 def computed(value: Any) -> Any:
-    """``value``, once what is lazy in it has been computed."""
+    """Compute the lazy parts of ``value``, and return it."""
     for tensor in tensors_in(value):
         with tensor.leveled():
             clocks.compute([tensor.node])
@@ -69,7 +69,7 @@ def computed(value: Any) -> Any:
 
 
 def again(value: Any) -> Any:
-    """The same, of a run that is one of many: what it has computed is not kept for the next one."""
+    """Like `computed`, for one of many runs: the results are dropped, so that the next run computes them again."""
     for tensor in tensors_in(value):
         with tensor.leveled():
             session.drop(clocks.compute([tensor.node]))
@@ -94,7 +94,7 @@ def _leads_to_lazy(value: Any, steps: int) -> bool:
 
 
 def _computing(code: ast.Module, compute: Callable[[Any], Any]) -> ast.Module:
-    """Code that computes the value it ends in, and what it binds."""
+    """Code that also computes the lazy values that it binds and ends in."""
     *before, last = code.body
     if isinstance(last, ast.Expr):
         last.value = ast.copy_location(ast.Call(_named(__name__, compute), [last.value], []), last.value)
@@ -110,13 +110,13 @@ def _computing(code: ast.Module, compute: Callable[[Any], Any]) -> ast.Module:
 
 
 def _if_bound(name: str, compute: Callable[[Any], Any]) -> ast.Try:
-    """Code that computes a variable, unless a loop without iterations has left it unbound."""
+    """Code that computes a variable, unless it is unbound because a loop had no iterations."""
     call = ast.Expr(ast.Call(_named(__name__, compute), [ast.Name(name, ast.Load())], []))
     handler = ast.ExceptHandler(ast.Name("NameError", ast.Load()), None, [ast.Pass()])
     return ast.Try([call], [handler], [], [])
 
 
 def _named(module: str, function: Callable[..., Any]) -> ast.expr:
-    """An expression for a function of a module, whatever names the notebook has."""
+    """An expression for a function of a module that does not depend on the notebook's names."""
     imported = f"__import__({module!r}, fromlist=['*']).{function.__name__}"
     return ast.parse(imported, mode="eval").body

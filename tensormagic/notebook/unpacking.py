@@ -71,7 +71,7 @@ def of_number(text: str) -> str:
 
 
 def _parted(text: str) -> tuple[ast.Tuple | ast.List | None, ast.expr | None]:
-    """The names on the left and what stands on the right; for a loop, its names alone."""
+    """The names on the left and the expression on the right; for a loop, only its names."""
     for tried in (text.strip(), f"{text.strip()} pass"):
         try:
             tree = ast.parse(tried)

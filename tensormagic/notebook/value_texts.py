@@ -68,7 +68,7 @@ def actual_type(value: Any) -> str:
 
 
 def norm_text(value: Any) -> str:
-    """The shape of a gradient, as NumPy says it, and its Euclidean norm."""
+    """The shape of a gradient in NumPy's notation, and its Euclidean norm."""
     array = np.asarray(value)
     shape = f"shape {array.shape}, " if array.shape else ""
     with np.errstate(all="ignore"):

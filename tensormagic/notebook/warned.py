@@ -21,9 +21,10 @@ class Warned:
         self._own: Any = None
 
     def begin(self) -> None:
-        """Write them so from now on. It is said before each cell, since a cell may set Python's function itself.
+        """Install our formatter. Called before each cell, since a cell may replace Python's function.
 
-        One that calls what it has found (ours) is asked by a new one of ours, so that neither asks the other without end.
+        If another formatter calls the one that it has found (ours), a new one of ours wraps it, so that they do not
+        recurse forever.
         """
         if self._own is None or warnings.formatwarning is not self._own:
             self._before = warnings.formatwarning

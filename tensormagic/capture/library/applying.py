@@ -69,10 +69,10 @@ def _for_all(
     form: Literal["scalar", "python"] = "scalar",
     typed: bool = False,
 ) -> list[Node]:
-    """The results of ``function`` for each element of stacks that are ``size`` long, each as a stack.
+    """Apply ``function`` to each element of stacks of length ``size``; each result is a stack.
 
-    ``reached`` is the user's function behind it; ``form`` is what it gets for an element, a number of NumPy's or of Python's; ``typed``
-    says that its first result does not decide of which dtype they are.
+    ``reached`` is the user's function behind it; ``form`` says whether it gets an element as a NumPy scalar or a Python
+    number; ``typed`` says that the dtypes of its results do not follow from its first result.
     """
     examples: dict[Node, Node] = {}
     arguments: list[Tensor] = []
@@ -171,7 +171,7 @@ class Vectorized(StandIn):
             return librarys(called, args, named, _once_for_all("np.vectorize"))
 
     def _called(self) -> Any:
-        """What NumPy calls for each element: the user's function as it is written, where that does the same."""
+        """The function that NumPy calls for each element: the user's own, unchanged, if that is equivalent."""
         from tensormagic.capture.staging.each_element import as_written
 
         return as_written(self.pyfunc, Loan("a function that np.vectorize calls")) or called_back(self.pyfunc)

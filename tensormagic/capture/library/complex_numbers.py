@@ -19,9 +19,9 @@ from tensormagic.ops.matrices import spectral
 
 
 def taken_for_real(node: Node, function: Callable[[Any], Any]) -> tuple[bool, int]:
-    """Whether ``function`` of a value is real, and the number of that question: where code is traced it is taken for so.
+    """Whether ``function`` of a value is real, and the number of this question; in a trace this is a guess that is checked later.
 
-    What is taken for the wrong one is an error when the graph runs (`KindError`), and a function is traced again then.
+    A wrong guess raises `KindError` when the graph runs, and the function is traced again.
     """
     capture = context.current()
     if capture is not None and capture.abstract:
@@ -43,7 +43,7 @@ def is_real(node: Node, name: str, function: Callable[[Any], Any], advice: str) 
 
 
 def as_values_say(value: Any, holds: Any) -> Any:
-    """A complex array, or its real part where ``holds``: of which dtype it is, the values decide."""
+    """A complex array, or its real part if ``holds``: the dtype depends on the values."""
     capture = context.current()
     if capture is None or not capture.abstract:
         return value.real.copy() if bool(holds) else value

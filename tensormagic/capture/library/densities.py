@@ -74,7 +74,7 @@ class Density:
 
     @property
     def within(self) -> float:
-        """A value in the support: what stands for those that are not, so that no formula meets them, nor its derivative."""
+        """A value in the support, which replaces values outside of it, so that formulas and derivatives are defined there."""
         if self.discrete:
             return self.low
         if self.low == -INF:
@@ -154,7 +154,7 @@ def _plain(density: Density, x: Any, *args: Any, **options: Any) -> Tensor:
 
 
 def _cumulative(name: str, below: float, above: float) -> Callable[..., Tensor]:
-    """A function of the probability below a value, with what it is beyond the ends of the support."""
+    """A method for the probability below a value; ``below`` and ``above`` are its values beyond the ends of the support."""
 
     def method(density: Density, x: Any, *args: Any, **options: Any) -> Tensor:
         place = _placed(density, x, args, options)
@@ -251,7 +251,7 @@ def _nothing() -> None:
 
 
 def _set(distribution: Any, name: str, value: Any) -> None:
-    """Set an attribute of SciPy's own, which what stands for it has no other than."""
+    """Set an attribute of SciPy's distribution; the stand-in has no attributes of its own."""
     if isinstance(value, Stateful):
         refuse("a distribution that draws from a generator of this cell", "Pass it: rvs(size, random_state=rng).")
     setattr(distribution, name, Loan(f"the attribute {name} of a distribution").lent(value))
@@ -346,7 +346,7 @@ class Frozen(StandIn, Deferred):
         return type(self.real())
 
     def real(self) -> Any:
-        """SciPy's own; of lazy parameters with their values, where these are there."""
+        """SciPy's frozen distribution; lazy parameters are replaced by their values if these are available."""
         if self.__wrapped__ is not None:
             return self.__wrapped__
         if not _has_values():
@@ -365,7 +365,7 @@ class Frozen(StandIn, Deferred):
 
     @property
     def form(self) -> Any:
-        """The distribution, and how the parameters are given; of one whose values are there, that itself."""
+        """What a trace depends on: the distribution and how its parameters are given; SciPy's object itself if it was given."""
         named = tuple(self._options)
         return (self._of.title, len(self._args), named) if self.__wrapped__ is None else (id(self.__wrapped__), self)
 
@@ -428,6 +428,6 @@ def _advice(title: str) -> str:
 
 
 def _refusal(title: str, method: str, distribution: str) -> CaptureError:
-    """The error for a method that is not captured, where there are no values."""
+    """The error for a method that cannot be captured without values."""
     draws = "Draw the numbers in a separate cell, and use the array here."
     return CaptureError(f"{title} is not captured", draws if method == "rvs" else _advice(distribution))

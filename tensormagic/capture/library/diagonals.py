@@ -99,7 +99,7 @@ def _triangle(keep: Any) -> Any:
 
 
 def _whole(k: Any) -> Any:
-    """The number of a diagonal: NumPy takes floats too, and says so where that is deprecated."""
+    """The number of a diagonal as an int: NumPy accepts floats too, with its deprecation warning."""
     if not isinstance(k, float | np.floating):
         return k
     told(np.tri, 1, 1, k)
@@ -125,7 +125,7 @@ def _from_array(function: Any) -> Any:
 
 
 def _of_numbers(function: Any) -> Any:
-    """A function of extents whose result's size is no polynomial of them: the extents are taken as numbers."""
+    """Wrap a function of extents whose result size is no polynomial in them: the extents are specialised to numbers."""
 
     def indices(*args: Any, **options: Any) -> Any:
         numbers = [None if a is None else int(known(a, f"np.{function.__name__} of an extent")) for a in args]

@@ -84,7 +84,7 @@ def residuals(x: Node, columns: Node, bound: float | None, dtype: Any) -> Tensor
 
 
 def taller(rows: Size, columns: Size) -> bool:
-    """Whether there are more rows than columns, which what is captured then relies on."""
+    """Whether there are more rows than columns; the graph is guarded by the answer."""
     if isinstance(rows, int) and isinstance(columns, int):
         return rows > columns
     seen = hint(rows), hint(columns)

@@ -149,7 +149,7 @@ def _checked(mode: Any, boundary: Any) -> str:
 
 
 def _swapped(mode: str, x: Node, y: Node) -> bool:
-    """Whether "valid" takes the operands the other way round; what is captured then relies on that."""
+    """Whether mode "valid" swaps the operands; the graph is guarded by the answer."""
     pairs = list(zip(x.type.shape, y.type.shape, strict=True))
     seen = [(hint(s), hint(t)) for s, t in pairs]
     if mode != "valid":

@@ -16,9 +16,9 @@ _SAID = "array must not contain infs or NaNs"
 
 
 def finite(*operands: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Have a function take ``operands`` of finite elements: others are SciPy's ValueError when the graph runs.
+    """Decorate a function to check that ``operands`` are finite; if not, SciPy's ValueError is raised when the graph runs.
 
-    Of a tuple, such as that of a factor and its pivots, the first is checked.
+    Of a tuple, such as a factor and its pivots, the first item is checked.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

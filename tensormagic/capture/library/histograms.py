@@ -43,7 +43,7 @@ def _zeros(size: Size, dtype: Any) -> Node:
 
 
 def _outer_edges(x: Node, ends: Any) -> tuple[Node, Node]:
-    """The first and the last edge: of ``range=``, or of the data; half a unit apart from what is one number."""
+    """The first and the last edge: of ``range=``, or of the data; half a unit to both sides if these are equal."""
     if ends is not None:
         low, high = (node_of(v) for v in ends)
         if not any(isinstance(v, Tensor) for v in ends) and ends[0] > ends[1]:

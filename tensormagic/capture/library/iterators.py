@@ -30,7 +30,7 @@ def nested_iters(op: Any, axes: Any, flags: Any = None, op_flags: Any = None, *a
 
 
 def _operands(op: Any, flags: Any, name: str) -> Any:
-    """What NumPy iterates over: the values, as NumPy's own would lie; of what is stored through, the memory."""
+    """The operands for NumPy's iterator: computed values in NumPy's memory layout; for those written to, the memory itself."""
     if not has_lazy(op):
         return op
     if not values_are_there():

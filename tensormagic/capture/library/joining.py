@@ -338,7 +338,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
 
 
 def _kept(x: Node, places: Node, axis: int) -> Node:
-    """The mask of the slices that ``np.delete`` leaves: what a mask does not name, or what no index is equal to."""
+    """The mask of the slices that ``np.delete`` keeps: those not masked, or not equal to any index."""
     extent = x.type.shape[axis]
     if places.type.dtype.kind == "b":
         if places.type.ndim != 1 or not same(places.type.shape[0], extent):
@@ -391,7 +391,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
 
 
 def _repeated(counts: Node, x: Node, axis: int) -> Node:
-    """For each element of the result the place that it comes from; as many as the counts say."""
+    """The source index of each element of the result, whose length is the sum of the counts."""
     extent = x.type.shape[axis]
     if counts.type.ndim != 1:
         raise ShapeError("object too deep for desired array")

@@ -103,7 +103,7 @@ def _computed(name: str, *args: Node) -> Tensor:
 
 
 def _checked(name: str, result: Node, args: tuple[Node, ...]) -> Node:
-    """No value that is no number, of numbers; and none that is infinite, of finite ones."""
+    """Check a result: it may be nan only if an argument is, and infinite only if an argument is."""
     given_nan = functools.reduce(scalar.logical_or, map(scalar.isnan, args))
     defined = scalar.logical_or(scalar.logical_not(scalar.isnan(result)), given_nan)
     infinite = scalar.logical_and(
@@ -138,7 +138,7 @@ def _within(result: Node, infinite: Node) -> Node:
 
 
 def _of_integers(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """A function of integers: Python's, of what is known; of others, where there is an op."""
+    """Python's function for known integers; for others the op."""
     known = [static_int(a.node) if isinstance(a, Tensor) else a for a in args]
     if None not in known:
         return function(*known)

@@ -28,7 +28,7 @@ from tensormagic.ops.scalars import scalar
 
 
 def _root(total: Node) -> Node:
-    """The square root, whose derivative at 0 is taken for 0, as that of a sum of squares is by itself."""
+    """The square root with derivative 0 at 0; a sum of squares gets that by itself."""
     if is_sum_of_squares(total):
         return scalar.sqrt(total)
     zero = scalar.equal(total, 0)
@@ -99,7 +99,7 @@ def _vector_norm(x: Node, order: Any, axes: tuple[int, ...], keepdims: bool) -> 
 
 
 def _largest(sizes: Node, axes: tuple[int, ...], *, keepdims: bool = False) -> Node:
-    """The maximum of what is not negative; of nothing it is 0, as a sum is, where NumPy has it so."""
+    """The maximum of non-negative numbers; 0 for empty axes if this NumPy defines it so."""
     return fold(folds.MAX, pad_empty_axes(sizes, axes, 0) if _has_of_nothing() else sizes, axes, keepdims=keepdims)
 
 
@@ -178,7 +178,7 @@ def _by_singular_values(node: Node, p: Any) -> Node:
 
 
 def _by_inverse(node: Node, p: Any) -> Node:
-    """Infinite where there is no inverse."""
+    """The condition number by the norm of the inverse; infinite for singular matrices."""
     sign, _ = determinants.slogdet(node)
     singular = scalar.equal(sign, 0)
     shape = node.type.shape

@@ -39,7 +39,7 @@ def _numbers(p: Any) -> Any:
 
 
 def _gives_poly1d(own: Callable[..., Any]) -> Callable[..., Any]:
-    """Of polynomials, one of which is an ``np.poly1d``: so is the result."""
+    """Wrap a function of polynomials to return an ``np.poly1d`` if one of the arguments is one."""
 
     def call(*args: Any, **options: Any) -> Any:
         found = own(*map(_numbers, args), **{name: _numbers(value) for name, value in options.items()})

@@ -68,7 +68,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
 
 
 def _odd(count: Any) -> bool:
-    """Whether a number of samples is odd, which what is captured then relies on; so it does on there being more than two."""
+    """Whether the number of samples is odd; the graph is guarded by this, and by there being more than two."""
     number = hint(count)
     if number is None:
         refuse("scipy.integrate.simpson of samples whose number depends on data", "Compute them in an earlier cell.")
@@ -119,7 +119,7 @@ def _of_widths(own: Any, y: Tensor) -> Any:
 
 @functools.cache
 def _is_double() -> bool:
-    """Whether widths are doubles, whatever the samples are: in SciPy before 1.18."""
+    """Whether SciPy computes widths in float64 whatever the dtype of the samples, as it did before 1.18."""
     import scipy.integrate
 
     four = np.arange(4, dtype=np.float32)

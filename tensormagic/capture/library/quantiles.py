@@ -116,14 +116,14 @@ class Rows:
             self.weights = take_along_axis(self._merged(weights, rest), order)
 
     def not_empty(self, *, skip: bool) -> None:
-        """Have it be NumPy's error where data leave the rows empty; where nan would be left out, NumPy gives a float for integers."""
+        """Raise NumPy's error when the graph runs if the rows are empty; with ``skip`` refuse, since NumPy would return a float."""
         if nodes_of(self.length) and not is_at_least(self.length, 1):
             some = scalar.greater_equal(size_node(self.length), 1)
             found = (_OF_NO_INTEGERS, "capture") if skip else (_NO_ELEMENT, "index")
             self.rows = require(self.rows, some, *found)
 
     def of_one_at_least(self) -> None:
-        """Have rows that data may leave empty hold a nan then, which is what is made of them; of integers, nothing is."""
+        """Pad rows that may be empty with one nan, which is then the result; with 0 for integers."""
         if not nodes_of(self.length) or is_at_least(self.length, 1):
             return
         nothing = constant(self.rows.type.dtype.type(np.nan if self.rows.type.inexact else 0))
@@ -251,7 +251,7 @@ def _weighted_quantile(rows: Rows, q: Node) -> Node:
 
 
 def _share(q: Node, scale: int, *, whole: bool) -> Node:
-    """The share that ``q`` asks for, between 0 and 1; a whole number, of which NumPy takes elements as they are, stays one."""
+    """The quantile as a fraction between 0 and 1; an integer, for which NumPy picks elements exactly, stays one."""
     known = constant_value(q)
     if known is not None:
         _checked(constant(np.asarray(known, float) / scale), _ranges(scale))

@@ -76,7 +76,7 @@ def folded(
 
 
 def _never_empty(x: Node, axes: Sequence[int], initial: Any) -> Node:
-    """``x`` with ``initial`` behind it along axes whose length is data-dependent: an extremum of nothing is that."""
+    """``x`` with ``initial`` appended along axes of data-dependent length, so that the extremum of an empty axis is ``initial``."""
     for axis in axes:
         if nodes_of(x.type.shape[axis]):
             shape = tuple(1 if k == axis else s for k, s in enumerate(x.type.shape))

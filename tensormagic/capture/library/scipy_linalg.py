@@ -142,7 +142,7 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_fin
 
 @cache
 def _other_triangle() -> tuple[float, Callable[[Any], Any]]:
-    """What SciPy leaves in the other triangle of a factor of a matrix of ones, and how it says which one it is."""
+    """The number that SciPy leaves in the unused triangle of a Cholesky factor, and a function for the flag that names the triangle."""
     import scipy.linalg
 
     found: Any = scipy.linalg.cho_factor(np.ones((2, 2)) + np.eye(2), lower=True)

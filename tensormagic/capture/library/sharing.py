@@ -43,7 +43,7 @@ def _extent(size: Any) -> int:
 
 
 class _At:
-    """An array of which only the place in memory is told."""
+    """An array of which only the memory address is known."""
 
     def __init__(self, address: int, lies: np.ndarray[Any, Any]) -> None:
         self.__array_interface__ = {

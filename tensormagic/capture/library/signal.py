@@ -306,7 +306,7 @@ def _centre(whole: Node, n: Size, m: Size, mode: str) -> Node:
 
 
 def _ordered(n: Size, m: Size) -> bool:
-    """Whether ``m > n``, by what was seen at capture; noted, where sizes decide what the graph is."""
+    """Whether ``m > n`` for the sizes seen at capture, which the graph is then guarded by."""
     capture = context.current()
     seen = [hint(s) if capture is None else capture.specialise(s) for s in (n, m)] if n != m else [1, 1]
     return None not in seen and (seen[1] or 0) > (seen[0] or 0)

@@ -205,7 +205,7 @@ def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
 
 
 def _real(name: str, value: Any) -> Node:
-    """An operand of exp: floats as they are, integers as NumPy's exp takes them."""
+    """An operand of exp: floats unchanged, integers converted as NumPy's exp converts them."""
     node = node_of(value)
     if node.type.dtype.kind == "c":
         refuse(f"scipy.special.{name} of complex numbers", "Take the real part, or write it with np.exp.")

@@ -170,7 +170,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
 
 
 def _numbers(x: Node) -> Node | None:
-    """The mask of what is no nan; None for integers, of which all count."""
+    """The mask of the elements other than nan; None for integers."""
     return scalar.logical_not(scalar.isnan(x)) if x.type.inexact else None
 
 

@@ -46,7 +46,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> A
 
 
 def _padded(x: Node, shape: tuple[Any, Any]) -> Node:
-    """A matrix with zeros behind its rows and columns."""
+    """A matrix padded with zero rows and columns at the end."""
     for axis in (0, 1):
         missing = shape[axis] - x.type.shape[axis]
         if missing != 0:
@@ -130,8 +130,9 @@ def schur(
 def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     """``scipy.linalg.solve_sylvester``, in the dtype of all three.
 
-    SciPy hands real quasi-triangular forms to LAPACK's routine for complex ones where a real ``a`` or ``b`` has complex eigenvalues
-    and another operand is complex: what it gives then is no solution (residuals of 1 to 10^4 for matrices of 3 rows), and ours is one.
+    If a real ``a`` or ``b`` has complex eigenvalues and another operand is complex, SciPy passes a real
+    quasi-triangular form to LAPACK's complex routine, and its result is wrong (residuals of 1 to 10^4 for matrices of 3
+    rows); this one is correct.
     """
     return done(systems.solve_sylvester(*(_two_axes(node_of(v), "solve_sylvester") for v in (a, b, q))))
 

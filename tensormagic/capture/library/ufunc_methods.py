@@ -91,7 +91,7 @@ def _reduce(
 
 
 def _along(op: Pointwise, x: Node, axes: tuple[int, ...], nothing: Any) -> Node:
-    """What an op gives of all elements along axes: ``nothing`` is what NumPy begins with, if it does."""
+    """Reduce by an op along axes; ``nothing`` is NumPy's identity for empty axes, or None if there is none."""
     if nothing is not None and any(x.type.shape[k] == 0 for k in axes):
         kept = tuple(s for k, s in enumerate(x.type.shape) if k not in axes)
         one = constant(x.type.dtype.type(nothing)) if op is not logical_xor else constant(np.False_)

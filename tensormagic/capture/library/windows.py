@@ -52,7 +52,7 @@ def sliding_window_view(
 
 
 def _long_enough(array: Tensor, axes: Sequence[int], windows: Sequence[int]) -> Tensor:
-    """The array, checked to hold a window of each axis, of which the same one may be there twice."""
+    """The array, checked to be at least as long as the windows along each axis, which may occur twice."""
     left = list(array.type.shape)
     for at, window in zip(axes, windows, strict=True):
         length = left[at]
@@ -77,5 +77,5 @@ def _windows(x: Tensor, axes: Sequence[int], windows: Sequence[int]) -> Tensor:
 
 
 def _each(axis: Any, rank: int) -> tuple[int, ...]:
-    """One axis or several, of which one may be there twice: windows of windows."""
+    """The axes as a tuple; an axis may occur twice, for windows of windows."""
     return tuple(one_axis(a, rank) for a in (axis if isinstance(axis, tuple | list) else (axis,)))

@@ -42,18 +42,18 @@ class Alternative:
 
 @dataclass(frozen=True, eq=False)
 class Alias:
-    """One of several places, of which it is one at most; where it is none, and where there are none, memory of its own.
+    """The aliasing state of an array that may be a view of one of several places, or have memory of its own.
 
     Parameters
     ----------
     beside
-        What else has the memory, and would not see a store: stores are refused.
+        Names of other owners of the memory, which would not see a store: stores are refused.
     of
-        The buffers that it may be, or be a part of, where that is data-dependent.
+        The buffers that it may be, or be a part of, depending on data.
     alternatives
-        The places.
+        The places that it may be.
     from_region
-        Whether a branch or a loop gave it: then it may lie as a part of another array does.
+        Whether it comes from a branch or a loop: then it may have the memory layout of a part of another array.
     """
 
     beside: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class Alias:
 
     @property
     def depends(self) -> bool:
-        """Whether it is data-dependent what it shares memory with: then it changes with that."""
+        """Whether it is data-dependent which buffers it shares memory with, whose stores then change it."""
         return bool(self.beside or self.of)
 
     @property
@@ -77,7 +77,7 @@ class Alias:
         return not self.beside
 
     def others(self, *, whole: bool) -> list[str]:
-        """What else the array may be, by name, ``whole`` or a part of it: a part of one of several places is no other array."""
+        """The names of other arrays that may share its memory; those it may be a view of count only if it is ``whole``."""
         told = [text.removesuffix(_BY_DATA) for text in self.beside]
         return told + [b.name or "another array" for b in self.of if whole and self.alternatives]
 
@@ -88,13 +88,13 @@ class Alias:
         return any(a.place is place for a in self.alternatives) or any(b.alias.may_be(b, place) for b in inner)
 
     def taken(self, holds: Callable[[Node], bool]) -> Place | None:
-        """The place that the array is, by what says which conditions hold; None where it is none."""
+        """The place that the array is, given which conditions hold; None if none does."""
         return next((a.place for a in self.alternatives if a.holds is None or holds(a.holds)), None)
 
     def older(self, is_older: Callable[[Buffer], bool], *, whole: bool) -> list[Alternative] | None:
-        """The older places that the array is, ``whole`` or a part of it: through what is newer itself, with the conditions of all of it.
+        """The older places that the array may be, resolved through newer ones, with their combined conditions.
 
-        No place for one of its own; None where they are not known.
+        Without a place if it has memory of its own; None if the places are not known, as for a part of the array.
         """
         found: list[Alternative] = []
         for one in self.alternatives:
@@ -119,7 +119,7 @@ class Alias:
             )
 
     def store(self, own: Buffer, node: Node) -> None:
-        """Replace the value, and that of all that has the memory: of whichever place it is, and of whichever that is."""
+        """Replace the value, and that of every buffer that shares the memory, whichever place it is."""
         if self.alternatives:
             _store_through(own, node)
             return
@@ -131,7 +131,7 @@ class Alias:
             tell(one)
 
     def told(self, own: Buffer, source: Buffer) -> None:
-        """Something was stored into one of the places: what it has become is read when it is asked for."""
+        """Handle a store into one of the places: the new value is computed when it is read."""
         del source
         if own not in _storing:
             own.set_lazy(functools.partial(self._now, own.asked))
@@ -163,7 +163,7 @@ class Ended(Alias):
         return False
 
     def may_store(self, own: Buffer) -> NoReturn:
-        """Refuse: what is stored there would not reach the notebook's array."""
+        """Refuse: a store would not reach the notebook's array."""
         raise CaptureError(
             f"this is a part of the notebook's {own.name} as it was in {self.cell}: it cannot be stored into",
             f"Store into {own.name} itself, or into a copy.",
@@ -190,7 +190,7 @@ class Unknown(Alias):
         """Nothing is known."""
 
     def told(self, own: Buffer, source: Buffer) -> None:
-        """It is lost: what it holds now is not known."""
+        """Mark the value as lost: a store into a possible owner has changed it in an unknown way."""
         if _is_lost(own.node):
             return
         frame = usercode.user_frame()
@@ -236,7 +236,7 @@ def _unknown(own: Buffer, of: Sequence[Buffer], why: str) -> None:
 
 
 def attach(own: Buffer, alternatives: Sequence[Alternative]) -> bool:
-    """Have an array be one of several places; whether it can be: where its shape is theirs."""
+    """Make an array an alias of one of several places; False if its shape differs from theirs."""
     shape = own.node.type.shape
     for one in alternatives:
         theirs = one.place.read().type.shape
@@ -262,7 +262,7 @@ def _equal(left: Size, right: Size) -> bool:
 
 
 def reach(buffer: Buffer) -> set[Buffer]:
-    """A buffer, and all that may share memory with it for some data, directly or by way of others."""
+    """A buffer, and all buffers that may share memory with it, directly or through others."""
     found: set[Buffer] = set()
     pending = [buffer]
     while pending:
@@ -314,7 +314,7 @@ _storing: set[Buffer] = set()
 
 
 def follow(own: Buffer) -> None:
-    """Have a buffer be told of stores into what it may be a part of; while code is tried out, until that is over."""
+    """Register a buffer to be told of stores into its possible owners; during a trial, until the trial ends."""
     capture, held = context.current(), weakref.ref(own)
     for source in reach(own) - {own} if isinstance(own.alias, Unknown) else own.alias.of:
         _followers.setdefault(source, []).append(held)

@@ -84,7 +84,7 @@ def _place_of(index: Any) -> Any:
 
 
 def _counts_as_a_number(index: Any) -> bool:
-    """Whether an index names one element, which then takes one number; an array without axes does where this NumPy says so."""
+    """Whether an index selects one element and thus takes one number; for 0-d arrays this depends on the NumPy version."""
     if isinstance(index, int | np.integer):
         return True
     if not isinstance(index, Tensor | np.ndarray) or index.ndim or index.dtype.kind not in "iu":

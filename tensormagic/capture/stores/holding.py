@@ -65,7 +65,7 @@ _HOLDING = {np.ndarray, list, dict, tuple, deque}  # what is looked into of a cl
 
 
 class Recast(dict[str, Any]):
-    """A notebook's variables, some of them in another dtype: ``originals`` has these as they are."""
+    """A notebook's variables, some of them in another dtype: ``originals`` has the unconverted values."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         super().__init__(values)
@@ -74,7 +74,7 @@ class Recast(dict[str, Any]):
 
 @dataclass
 class Held:
-    """What was found in containers.
+    """The arrays found in containers.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Held:
     fresh
         Those that the cell does not read by a name.
     back
-        By the id of what was put in: that, and what was there.
+        By the id of each replacement: the replacement and the original.
     """
 
     tensors: dict[int, Tensor] = field(default_factory=dict[int, Tensor])
@@ -101,9 +101,9 @@ class Held:
 
 
 def notebooks_array(place: Place, number: Callable[[Size], int]) -> Any:
-    """The notebook's array that a place is, or NumPy's view of the array that it is a part of; None for what is no view there.
+    """The notebook's array at a place, or NumPy's view of it; None if NumPy cannot make a view.
 
-    ``number`` says what a size is: a data-dependent one is computed.
+    ``number`` evaluates sizes; a data-dependent one is computed.
     """
     return place.within(place.buffer.array, number)
 
@@ -184,7 +184,7 @@ def _methods(value: Any) -> list[FunctionType]:
 
 
 def _led_to(value: Any) -> list[Any]:
-    """What a function, an object or a container leads to by what it holds and names."""
+    """The objects that a function, an object or a container refers to."""
     if isinstance(value, MethodType):
         return [value.__func__, value.__self__]
     if isinstance(value, FunctionType):
@@ -234,7 +234,7 @@ class _Search:
     # whether anything stores ------------------------------------------------------------------------------------------
 
     def stores(self, value: Any) -> bool:
-        """Whether calling ``value``, or a method of it or of what it leads to, may store into an array."""
+        """Whether calling ``value``, one of its methods, or anything reachable from it, may store into an array."""
         pending, seen = [value], dict[int, Any]()
         while pending and len(seen) < LIMIT:
             one = pending.pop()

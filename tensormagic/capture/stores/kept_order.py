@@ -22,12 +22,12 @@ _anew = WeakSet[Node]()  # values of which there is a copy in C order, too: a gr
 
 
 def lies_anew(node: Node) -> None:
-    """Note that there is a copy of a value whose elements lie in C order, whatever theirs are."""
+    """Note that a value has a copy in C order."""
     _anew.add(node)
 
 
 def kept_order(node: Node) -> Layout | None:
-    """The layout of what is computed element by element of arrays and of views of such; None for all else."""
+    """The layout of the result of elementwise operations on arrays and views of arrays; None for other nodes."""
     found: dict[Node, Layout | None] = {}
     pending = [node]
     while pending and len(pending) < _MOST:  # what is made as itself, by way of others, never comes to an end
@@ -73,7 +73,7 @@ def _layout(node: Node, operands: list[Layout | None]) -> Layout | None:
 
 
 def _moved(node: Node, shape: tuple[int, ...], of: Layout) -> Layout | None:
-    """The layout of a part, or of what is stored into."""
+    """The layout of a view, or of the result of a store."""
     if not any(of.strides):
         of = _in_c_order(of.shape)  # a new array of one value
     if node.op is NAMED:

@@ -44,9 +44,9 @@ class EveryOther:
 
 @dataclass(frozen=True)
 class Shaped:
-    """Where what is of another shape lies, of the same elements: ``apply`` is NumPy's function of an array and a shape.
+    """The layout of an array after a reshape; ``apply`` is NumPy's function of an array and a shape.
 
-    ``writeable`` says that NumPy lets be stored into that, with a warning, though captured code does not.
+    ``writeable`` says that NumPy allows stores into it, with a warning, which captured code refuses.
     """
 
     apply: Callable[[Layout, tuple[int, ...]], Layout]
@@ -58,7 +58,7 @@ class Shaped:
         return self.apply(layout, tuple([7 if (seen := hint(s)) is None else seen for s in self.sizes]))
 
     def of(self, array: np.ndarray[Any, Any], number: Callable[[Size], int]) -> np.ndarray[Any, Any]:
-        """NumPy's view of an array; ``number`` says what sizes are."""
+        """NumPy's view of an array; ``number`` evaluates sizes."""
         return self.apply(array, tuple(map(number, self.sizes)))
 
 
@@ -68,7 +68,7 @@ def reshaped(array: Layout, shape: tuple[int, ...]) -> Layout:
 
 
 def note_extents(part: Sequence[Size], whole: Sequence[Size]) -> None:
-    """Note which axes of a part are as long as those of the whole, and which have one element: that decides what is contiguous."""
+    """Guard which axes of a part are as long as those of the whole, or have one element: contiguity depends on these."""
     capture = context.current()
     if capture is None or product(tuple(part)) == product(tuple(whole)):  # all of it
         return
@@ -93,7 +93,7 @@ def note_all(extents: Sequence[Size]) -> None:
 
 
 def given_for(leaf: Node) -> np.ndarray[Any, Any] | None:
-    """The array of the call that a function is captured for, for an argument; what is made of how it lies is for such arrays alone."""
+    """The actual array of an argument at capture; a graph that depends on its layout is guarded by it."""
     capture = context.current()
     if capture is None or leaf.op is not INPUT:
         return None
@@ -160,7 +160,7 @@ def may_have_gaps(first: Node) -> bool:
 
 
 def _lies_apart(node: Node) -> bool:
-    """Whether the elements of an array may lie apart by what it is itself."""
+    """Whether the array itself may not be contiguous."""
     if node.op is INPUT:
         given = given_for(node)
         return not (_has_no_gaps(node["source"]) if given is None else given.flags.c_contiguous)

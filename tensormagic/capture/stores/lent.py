@@ -36,7 +36,7 @@ class Lent(Buffer):
 
     @classmethod
     def become(cls, buffer: Buffer, value: Array) -> None:
-        """Have a buffer of this value be one of these, for all that have it."""
+        """Change a buffer into one whose memory is shared with plain code, in place."""
         own, version = buffer.node, buffer.version
         for name in ("node", "version"):
             vars(buffer).pop(name, None)
@@ -49,7 +49,7 @@ class Lent(Buffer):
 
     @property
     def node(self) -> Node:
-        """The current value: no derivative goes through what was stored outside."""
+        """The current value; no derivative goes through stores from outside."""
         self._look()
         return self.__dict__["node"] if type(self) is Buffer else self._own
 
@@ -73,7 +73,7 @@ class Lent(Buffer):
         return self._memory
 
     def part(self, place: Place) -> Array | None:
-        """The memory of a place in it; None where that is no view."""
+        """The memory of a place in it; None if that is no view."""
         return place.within(self._memory, _seen_size)
 
     def _look(self) -> None:
@@ -100,7 +100,7 @@ class Lent(Buffer):
             self._seen = memory.tobytes("A")
 
     def show(self) -> None:
-        """Put the value into the memory, where values are there."""
+        """Write the value into the shared memory, if values are available."""
         for name in (*(other.name for other in self._beside()), *self._given()):
             refuse(
                 f"a store into {self._called}, which shares memory with {name}, which the same code reads, too,",
@@ -152,7 +152,7 @@ def _seen_size(size: Size) -> int:
 
 
 def look_at_all() -> None:
-    """Have it seen now what plain code has stored into memory that is lent."""
+    """Read what plain code has stored into shared memory."""
     for value in living.held():
         buffer = getattr(getattr(value, "place", None), "buffer", None)
         if isinstance(buffer, Lent):
@@ -209,5 +209,5 @@ def _may_be_lent(buffer: Buffer) -> bool:
 
 
 def _there() -> bool:
-    """Whether values are there: in plain code, and in captured code that is not traced or tried out."""
+    """Whether values are available: in plain code, and in captured code outside traces and trials."""
     return context.current() is None or values_are_there()

@@ -23,7 +23,7 @@ from tensormagic.ops.leaf import constant
 
 
 def connected(array: np.ndarray[Any, Any], name: str, capture: Capture) -> Tensor:
-    """The lazy array of the notebook's ``array``, where values are there: one for all that read it, so that stores reach the array."""
+    """The lazy array of the notebook's ``array``, if values are available; shared by all readers, so that stores reach the array."""
     held = capture.names.lifted.get(("array", id(array)))
     if isinstance(held, Tensor) and (held.place.buffer.version or held.node is inputs.of_array(array, name)):
         return held
@@ -42,7 +42,7 @@ def connected(array: np.ndarray[Any, Any], name: str, capture: Capture) -> Tenso
 
 
 def whole_array(value: Any) -> Any:
-    """The notebook's array for a lazy one that is all of it; any other value as it is."""
+    """The notebook's array that a lazy one stands for as a whole; other values unchanged."""
     whole = isinstance(value, Tensor) and value.place.parent is None and value.place.buffer.array is not None
     return value.place.buffer.array if whole else value
 
@@ -57,7 +57,7 @@ def callers(value: Any) -> Any:
 
 
 def one_of_callers(first: Any, second: Any) -> bool | None:
-    """Whether two that the code has of its arguments are one object, containers or arrays, as it is noted then; None where nobody knows."""
+    """Whether two containers or arrays of the arguments are the same object, as a guard of the trace; None if unknown."""
     capture = context.current()
     if capture is None:
         return None
@@ -80,7 +80,7 @@ def given_array(value: Any) -> np.ndarray[Any, Any] | None:
 
 
 def seen(array: np.ndarray[Any, Any], name: str) -> Node:
-    """What the notebook's array holds now; while a cell runs that reads it, what that cell sees."""
+    """The present content of the notebook's array; in a cell that reads it, the content that the cell sees."""
     capture = context.current()
     held = None if capture is None else capture.names.lifted.get(("array", id(array)))
     return held.place.buffer.node if isinstance(held, Tensor) else inputs.of_array(array, name)
@@ -151,9 +151,9 @@ class Outside(_Looking):
 
 
 class Undecided(_Looking):
-    """What may be a part of the notebook's arrays, depending on data: a value for as long as these are what they were.
+    """The alias of a value that may be a part of the notebook's arrays, depending on data; valid until one of these changes.
 
-    ``before`` is the memory that the cell had for it, as what the cell shows still has it.
+    ``before`` is the memory that the cell had for it, which displayed results still use.
     """
 
     def __init__(self, before: Buffer, arrays: dict[str, np.ndarray[Any, Any]], label: str) -> None:

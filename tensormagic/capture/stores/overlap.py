@@ -149,7 +149,7 @@ def _flat(node: Node) -> Node:
 
 
 def _box(places: Array, shape: tuple[int, ...]) -> list[tuple[int, int, int]] | None:
-    """The slices that name ``places`` of a flattened array; None where these are no grid."""
+    """The slices that select ``places`` of a flattened array; None if they are no regular grid."""
     axes = np.unravel_index(places, shape) if shape else ()
     slices: list[tuple[int, int, int]] = []
     for axis in axes:

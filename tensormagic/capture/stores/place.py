@@ -48,30 +48,30 @@ class Buffer:
     node
         The current value.
     array
-        The notebook's array, for an input: a store into the buffer is to be handed back to it.
+        The notebook's array, for an input; stores are written back to it.
     alias
-        What else its memory may be.
+        The other memory that it may share.
     shared
-        Buffers of arrays that share the array's memory, each with what it holds after a store: a function of what it held and of
-        what this one holds.
+        Buffers of arrays that share the array's memory, each with a function from its value and this one's to its value
+        after a store.
     writeable
-        Whether it may be stored into; None where that is data-dependent.
+        Whether it may be stored into; None if that is data-dependent.
     stored
         Whether the code itself has stored into it.
     version
-        0 until something is stored; then a number that no other value of any buffer has had.
+        0 until the first store; then a number that no other value of any buffer has had.
     born
-        Counts buffers, in the order in which they were made.
+        A serial number in the order in which buffers were made.
     level
-        The level of rewriting that its value is computed at, where code of a level of its own gave it; empty for the one in force.
+        The rewriting level that its value is computed at, if it comes from code with its own level; else empty.
     placed
-        The device that its value is computed on, and what is said of copies, likewise.
+        The device that its value is computed on, and the copies, if it comes from code with its own device.
     argument
-        Whether it stands for an argument of a function, or for what one reads.
+        Whether it stands for an argument of a function, or for a variable that the function reads.
     first
-        The value that it was made with, which decides where the elements lie.
+        The initial value, which determines the memory layout.
     ordered
-        Whether the elements lie in C order whatever that value is of: a copy was asked for that does.
+        Whether it was explicitly copied to C order.
     """
 
     node: Node
@@ -142,14 +142,14 @@ class Buffer:
         return known[1]
 
     def store(self, node: Node) -> None:
-        """Replace the value, and that of all that shares its memory."""
+        """Replace the value, and that of every buffer that shares its memory."""
         self.may_store()
         self.alias.store(self, node)
 
     def leave(self, node: Node, *, stored: bool) -> None:
-        """Hold what a region leaves there, and whether code in it has ``stored`` that.
+        """Set the value that a region leaves; ``stored`` says whether code in it has stored that.
 
-        What depends on data has changed with what it shares memory with, or was stored into before it was shared.
+        A buffer whose aliases depend on data has either changed with these, or was stored into before it was shared.
         """
         if not self.alias.depends:
             self.store(node)
@@ -172,15 +172,15 @@ class Buffer:
 
     @property
     def bare(self) -> Node:
-        """The value, without the question whether it is there, where a name may be unbound."""
+        """The value, without the check that the name is bound."""
         return self.node
 
     def asked(self, node: Node) -> Node:
-        """What it would hold once ``node`` is stored: that, once it has been asked whether it is there."""
+        """The value to hold after storing ``node``, with the check that the name is bound."""
         return node
 
     def put(self, node: Node) -> None:
-        """Replace the value, and have whoever is trying code out note what it was."""
+        """Replace the value; a trial in progress records the old one."""
         self._change()
         self.level = config.own_math or self.level
         self.placed = config.own_place() if config.own_devices else self.placed
@@ -188,19 +188,19 @@ class Buffer:
         lies_as(node, self.first)
 
     def hold(self, node: Node) -> None:
-        """Have a value, and none that is still to be made."""
+        """Set a value, dropping a pending computation of it."""
         if self in _late:
             _late.discard(self)
             del self.__dict__["make"]
         self.node = node
 
     def renew(self, node: Node) -> None:
-        """Have the same value, computed from something else."""
+        """Set an equal value that is computed in another way."""
         self.hold(node)
         self.version = next(serials)
 
     def set_lazy(self, make: Callable[[Node], Node]) -> None:
-        """Replace the value by one that is made of what it was when it is asked for, or when code is tried out."""
+        """Replace the value by one that is computed from the old one when it is read, or when a trial begins."""
         if self in _late:
             self.version = next(serials)
             return
@@ -233,7 +233,7 @@ def ask_all() -> None:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """A buffer, or the part of a place that a move leads to.
+    """A buffer, or a view of another place.
 
     Parameters
     ----------
@@ -242,14 +242,15 @@ class Place:
     parent
         The place that this one is a view of.
     forward
-        The view's value for the parent's.
+        Computes the view's value from the parent's.
     backward
-        The parent's value with the view's replaced: ``backward(parent, view)``; None for a view that cannot be stored into.
+        ``backward(parent, view)``: the parent's value with the view's replaced; None for a view that cannot be stored
+        into.
     moved
-        The layout of the view for that of the parent: what NumPy does to an array. Where that differs from what is done to an array of
-        values, or where it is data-dependent, it has a method ``of(array, number)`` as well.
+        Applies NumPy's operation for the view to an array of the parent's layout. If that differs from the operation on
+        values, or is data-dependent, it has a method ``of(array, number)`` as well.
     own
-        Whether it is the array of its parent itself, in a new shape.
+        Whether it is the parent's array itself, with a new shape.
     """
 
     buffer: Buffer
@@ -261,7 +262,7 @@ class Place:
 
     @property
     def is_view(self) -> bool:
-        """Whether NumPy has another array there, of which this one is a part."""
+        """Whether it is a separate NumPy array that shares the parent's memory."""
         return self.parent is not None and not self.own
 
     def layout(self) -> Layout | None:
@@ -314,16 +315,16 @@ class Place:
     def taken_from(
         self, whole: np.ndarray[Any, Any], number: Callable[[Size], int], shape: tuple[Size, ...] | None = None
     ) -> np.ndarray[Any, Any] | None:
-        """NumPy's view of an array that is the place of which this one is a view; None where that is no view.
+        """NumPy's view for this place in the parent's array; None if NumPy makes a copy.
 
         Parameters
         ----------
         whole
-            The array.
+            The parent's array.
         number
-            What a size is: a data-dependent one is computed.
+            Evaluates a size; a data-dependent one is computed.
         shape
-            The shape of this place, where that is known.
+            The shape of this place, if known.
         """
         exactly = getattr(self.moved, "of", None)
         try:
@@ -334,9 +335,9 @@ class Place:
         return part if inside and part.shape == tuple(map(number, shape or self.read().type.shape)) else None
 
     def within(self, memory: Any, number: Callable[[Size], int]) -> Any:
-        """What this place is in the memory of its buffer: that, or NumPy's view of it; None where that is no view.
+        """The part of its buffer's memory at this place: the memory itself, or NumPy's view of it; None if that is no view.
 
-        ``number`` says what a size is, as for :meth:`taken_from`.
+        ``number`` evaluates a size, as for :meth:`taken_from`.
         """
         if self.parent is None:
             return memory
@@ -372,13 +373,13 @@ def reshapes_in_place(place: Place, after: tuple[Size, ...]) -> bool | None:
 
 
 def _upwards(place: Place | None) -> Generator[Place]:
-    """A place, and all that it is a view of."""
+    """A place, and all its parents."""
     while place is not None:
         yield place
         place = place.parent
 
 
 def _extents_of(place: Place) -> Generator[Size]:
-    """The extents of a place, and of all that it is a view of."""
+    """The extents of a place, and of all its parents."""
     for one in _upwards(place):
         yield from one.read().type.shape

@@ -8,12 +8,12 @@ import numpy as np
 
 
 class State:
-    """What an array holds: its elements, bit for bit, and the attributes that a subclass has beside them.
+    """A snapshot of an array: its elements, bit for bit, and the attributes of a subclass.
 
     Parameters
     ----------
     array
-        The array, which may hold objects: they are kept as they are.
+        The array; references to objects in it are copied as such.
     """
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
@@ -32,7 +32,7 @@ class State:
         return not same or elements.tobytes() != self._elements.tobytes()
 
     def restore(self) -> None:
-        """Put back what it held, where its shape is still the same."""
+        """Write the elements back, if the shape is unchanged."""
         elements = np.asarray(self.array)
         if elements.shape == self._elements.shape and elements.flags.writeable:
             elements[...] = self._elements

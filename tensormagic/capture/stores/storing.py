@@ -38,7 +38,7 @@ from tensormagic.ops.scalars import scalar
 
 
 def entries(index: Any) -> Items:
-    """The entries of an index: lists as arrays, whole numbers as they are."""
+    """The entries of an index: lists as arrays, integers unchanged."""
     return [_entry(i) for i in (index if isinstance(index, tuple) else (index,))]
 
 
@@ -101,7 +101,7 @@ def _refuse_deep(sequence: Node, rank: int) -> None:
 
 
 def _copied(x: Tensor, items: Items, value: Any) -> None:
-    """Refuse what NumPy reads while it changes it: by one mask over all axes it stores without a copy."""
+    """Refuse a store in which NumPy reads memory that it is changing: with one mask over all axes it makes no copy first."""
     masked = len(items) == 1 and is_mask(items[0]) and getattr(items[0], "ndim", 0) == x.ndim
     own = not isinstance(value, Tensor) or value.place is x.place
     if masked and not own and may_share(value.place.buffer, x.place.buffer):
@@ -129,12 +129,12 @@ def _only_element(value: Any, node: Node, dtype: np.dtype[Any]) -> Node:
 
 
 def storable(node: Node, dtype: np.dtype[Any]) -> Node:
-    """A value as it is stored into an array of ``dtype``: NumPy casts as it must, and warns where that drops an imaginary part.
+    """A value cast to be stored into an array of ``dtype``, with NumPy's warning if that discards an imaginary part.
 
     Raises
     ------
     DTypeError
-        For a complex number of Python's that would be stored into an array of real ones.
+        If a Python complex number would be stored into a real array.
     """
     if not loses(node.type.dtype, dtype):
         return astype(node, dtype)
@@ -147,16 +147,16 @@ def storable(node: Node, dtype: np.dtype[Any]) -> Node:
 
 
 def as_stored(node: Node, dtype: np.dtype[Any], shape: tuple[Size, ...]) -> Node:
-    """A value as it is stored into an array of ``dtype`` and ``shape``."""
+    """A value cast and broadcast to be stored into an array of ``dtype`` and ``shape``."""
     message = "could not broadcast input array from shape {} into shape {}"
     fitted(node, shape, message)  # which is the first that NumPy looks at
     return fitted(storable(node, dtype), shape, message)
 
 
 def fitted(node: Node, shape: tuple[Size, ...], message: str, *, stretch: bool = True) -> Node:
-    """A value broadcast to where it goes: NumPy drops leading axes of extent 1.
+    """A value broadcast to a shape; NumPy drops leading axes of extent 1.
 
-    Without ``stretch`` the extents that depend on data are taken for those of where it goes.
+    Without ``stretch``, data-dependent extents are assumed to equal those of the shape.
     """
     given = node.type.shape
     extra = max(node.type.ndim - len(shape), 0)
@@ -191,7 +191,7 @@ def _stretched(node: Node, shape: tuple[Size, ...], message: str) -> Node:
 
 
 def _are_shapes_alike(own: Size, wanted: Size) -> bool:
-    """Whether two sizes differ by sizes of arrays alone, which were equal when they were seen: a guard says so then."""
+    """Whether two sizes that only depend on shapes were equal at capture; a guard checks this later."""
     difference = own - wanted
     return not nodes_of(difference) and hint(difference) == 0
 

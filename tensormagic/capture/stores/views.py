@@ -106,7 +106,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 
 def _safe(value: Any, dtype: np.dtype[Any]) -> Node:
-    """Values that keep what they are in an array of ``dtype``: numbers and lists are converted in any case."""
+    """Values converted to ``dtype``; arrays only if the cast is safe, numbers and lists always."""
     node = value_of(value, dtype)
     if isinstance(value, Tensor | np.ndarray) and node.type.form == "array":
         check_cast(node.type.dtype, dtype)
@@ -236,7 +236,7 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
 
 
 def einsum_view(x: Tensor, letters: str, out: str) -> Tensor | None:
-    """What ``np.einsum`` gives for one operand that nothing is summed of: a view, of diagonals too; None elsewhere."""
+    """The view that ``np.einsum`` returns for one operand without a sum, diagonals included; None for other calls."""
     if set(letters) != set(out) or x.type.form != "array":
         return None
     if len(letters) == len(out):

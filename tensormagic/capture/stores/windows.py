@@ -21,12 +21,12 @@ Array = np.ndarray[Any, Any]
 
 
 def window(lazy: Tensor, lies: Array, strides: tuple[int, ...], shape: tuple[int, ...], start: int = 0) -> Tensor:
-    """The view of ``lazy`` that begins ``start`` bytes behind its first element and has these strides.
+    """The view of ``lazy`` that begins ``start`` bytes after its first element and has these strides.
 
     Parameters
     ----------
     lies
-        An array that lies in memory as the lazy one does, of elements of the same size; it is not read.
+        An array with the memory layout and item size of the lazy one; its elements are not read.
     """
     size = lies.itemsize
     if start % size or any(s % size and n > 1 for s, n in zip(strides, shape, strict=True)):

@@ -58,7 +58,7 @@ def _kept(carried: Node, result: Node, names: Sequence[str], naming: Naming, cal
 
 
 def is_derived(name: str) -> bool:
-    """Whether a name is one that was made here, and none of the user's."""
+    """Whether a name was generated here, and is none of the user's."""
     return name.partition(" ")[0] in {"tape", "adjoint"}
 
 

@@ -26,10 +26,10 @@ MOST_LINES = 500  # of one group that are told to a page
 
 @dataclass(frozen=True)
 class Opened:
-    """A group when it is open: its picture and size, and where values enter and leave it.
+    """An open group: its picture and size, and where links enter and leave it.
 
-    `enters` and `leaves` give offsets from the middle, by the key of the vertex whose value it is; what they do not
-    name touches where it touches the closed group, in proportion.
+    `enters` and `leaves` give offsets from the middle, by the key of the vertex whose value is passed; other links
+    touch the border at the same relative position as that of the closed group.
     """
 
     picture: Picture
@@ -41,7 +41,7 @@ class Opened:
 
 @dataclass(frozen=True)
 class Inside:
-    """What a group holds.
+    """The contents of a group.
 
     Parameters
     ----------
@@ -50,13 +50,13 @@ class Inside:
     is_open : bool
         Whether it is open at first.
     later : callable
-        Lays out what is inside.
+        Lays out the contents.
     holds : frozenset of str
-        The keys of all vertices inside, in groups of groups too.
+        The keys of all vertices inside, in nested groups too.
     lines : tuple of int
         The source lines of the vertices inside.
     later_told : str
-        The longest that may stand behind the title when the cell has run.
+        The longest text that may follow the title after the run.
     """
 
     title: str
@@ -117,9 +117,9 @@ class Box:
 
 @dataclass(frozen=True)
 class Route:
-    """The way of one link: from box to box by index, and the x of its bends row by row.
+    """The path of one link: from box to box by index, and the x of its bends row by row.
 
-    `leaves` and `enters` are where it touches, from the middle of the box as it is drawn at first.
+    `leaves` and `enters` are the offsets of its ends from the middle of the boxes as first drawn.
     """
 
     source: int
@@ -155,7 +155,7 @@ class Picture:
 
     @cached_property
     def edge(self) -> float:
-        """The right end of the boxes and links: ways back go beside it."""
+        """The right edge of the boxes and links, beside which back edges are drawn."""
         ends = [box.x + box.width / 2 for box in self.boxes] + [x for route in self.routes for x in route.bends]
         return max(ends, default=0.0)
 
@@ -198,9 +198,9 @@ class Picture:
         Parameters
         ----------
         table, shapes : dict
-            Vertices and outlines are entered here, and named by their numbers.
+            Vertices and outlines are added here, and referred to by their numbers.
         deep : bool
-            Whether what closed groups hold goes with it, or only on demand.
+            Whether to include the contents of closed groups, which are otherwise sent on demand.
         """
         return {
             "boxes": [_box_message(box, table, shapes, deep) for box in self.boxes],
@@ -235,7 +235,7 @@ def way_to(picture: Picture, key: str) -> list[str]:
 
 
 def narrowest(title: str) -> float:
-    """The least width of an open group, in which its title fits behind the sign that closes it."""
+    """The minimal width of an open group, so that its title fits beside the button that closes it."""
     return max(150.0, round(width(f"\N{MINUS SIGN} {title}", 12, bold=True) + 20, 1))
 
 

@@ -36,7 +36,7 @@ class Crossing:
 
 @dataclass(frozen=True)
 class Placed:
-    """The picture of a call, and all that moved in it."""
+    """The picture of a call that is split over processes, and the transfers between them."""
 
     scene: Scene
     crossings: tuple[Crossing, ...]
@@ -132,7 +132,7 @@ class _Placing:
         return source
 
     def _called(self, node: Node, naming: Naming, titles: Mapping[str, str]) -> str:
-        """A node by its name, else as it was written, else by what it computes."""
+        """A node's name, else its expression in the user's text, else its operation."""
         if node.op is PARAMETER:
             return self.whole[node].title
         vertex = self.whole[unfolded(node)]
@@ -179,7 +179,7 @@ class _Placing:
                 self.at[node] = self._copy(node, "", place, self.at)
 
     def _copy(self, node: Node, suffix: str, place: str, there: dict[Node, str]) -> str:
-        """A node as it is computed in a place, of what is there."""
+        """Draw a node as computed in one place, with edges from the copies there."""
         vertex = self.whole[node]
         key = vertex.id + suffix
         if vertex.id in self.bodies and key not in self.inner and not any(k.startswith(vertex.id) for k in self.inner):
@@ -189,7 +189,7 @@ class _Placing:
         return self._add(placed, *(there[a] for a in node.args if a in there))
 
     def _stage(self, number: int, stage: Stage, passed: Passed) -> None:
-        """What each worker computes for its rows, and how parts come together."""
+        """Draw the part of the work that each worker does on its rows, and how the parts are combined."""
         count = len(self.call.split.stages)
         passing = f", pass {number + 1} of {count}" if count > 1 else ""
         where, suffix = f"on each worker, for its rows{passing}", f"@{number}"
@@ -298,6 +298,6 @@ class _Placing:
 
 
 def _plain(node: Node, key: str, scope: Scope) -> Vertex:
-    """A node that is computed, or sent, and of which no result is made: as in a loop that gives more than is read."""
+    """A node that is computed or sent, but has no vertex of its own, as an unused loop result."""
     types = ", ".join(map(scope.type_text, node.types))
     return Vertex(key, scope.label(node), kind_of(node), types)

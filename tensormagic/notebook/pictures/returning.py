@@ -12,7 +12,7 @@ CORNER = 5.0
 
 
 def ways_back(returns: Sequence[tuple[str, str]], place: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
-    """The ways between boxes, by the places of these in a list; of those in closed groups there is none."""
+    """The back edges between boxes, by their indices in a list; edges inside closed groups are left out."""
     pairs = [(place[end], place[begin]) for end, begin in returns if end in place and begin in place]
     return tuple(dict.fromkeys(pairs))
 

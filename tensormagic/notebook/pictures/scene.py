@@ -113,7 +113,7 @@ class Vertex:
 
     @property
     def title(self) -> str:
-        """``e = exp`` or ``z = · + ·``: what is computed, and what it is called; else the name alone, or the operation."""
+        """``e = exp`` or ``z = · + ·``: the name and the operation; only one of them if there is no other."""
         if self.written:
             named = f"{self.name} = " if self.name and self.kind != "update" else ""
             return clean(f"{self.written} = ·" if self.kind == "update" else f"{named}{self.written}", 60)
@@ -156,7 +156,7 @@ class View:
 
     @cached_property
     def drawn(self) -> View:
-        """The view without what only carries values: what is drawn, listed and counted unless every step is asked for."""
+        """The view without vertices that only carry values; these are drawn, listed and counted only if every step is asked for."""
         return self if self.is_folded else folded(self)
 
     @property
@@ -203,7 +203,7 @@ class View:
 
     @property
     def counted(self) -> str:
-        """``12 ops``; of what is grouped by kernels ``2 compiled kernels``."""
+        """``12 ops``; for a view grouped by kernels ``2 compiled kernels``."""
         count, what = (self.kernels, "compiled kernel") if self.kernels else (self.ops, "op")
         return f"{count} {what}{'s' * (count != 1)}{'' if self.kernels else self.made_by_rules}"
 
@@ -239,17 +239,17 @@ class Scene:
     views : tuple of View
         One or more views of its graph.
     later : callable, optional
-        Finds out what is told of nodes when somebody looks.
+        Computes the details of nodes when somebody looks.
     rules : tuple of str
         The rules that may have changed digits, with their levels.
     word : str
-        What they did to the digits, in one word, as it stands under the cell.
+        Their effect on rounding, in one word, as it is displayed under the cell.
     chosen : tuple of str
-        The branches of which the graph holds the one that was taken, each in a sentence.
+        One sentence for each branch that was decided during capture.
     soon : callable, optional
-        Finds out with little work what the frames of a view's branches say of the run.
+        Computes, with little work, which branches and how many iterations of a view were run.
     rest : callable, optional
-        Makes the scene with all views, of one that holds the first alone.
+        Makes the scene with all views, if this one only holds the first.
     """
 
     title: str

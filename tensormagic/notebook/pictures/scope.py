@@ -35,7 +35,7 @@ _SYMBOL = re.compile(r"\bn\d+\b")  # of a size, as captured graphs have them
 
 @dataclass(frozen=True)
 class Scope:
-    """A graph as it is read: what its parameters are called, and the numbers that its sizes are, where these are known."""
+    """A graph with the names of its parameters, and the values of its symbolic sizes as far as they are known."""
 
     graph: Graph
     names: tuple[str, ...]
@@ -123,7 +123,7 @@ class Scope:
     def inner(
         self, node: Node, graph: Graph, naming: Naming, called: Mapping[Node, str], given_as: Mapping[int, str]
     ) -> Scope:
-        """The scope of a graph inside a node: its parameters are called as what they are given, or as the user's variables.
+        """The scope of a graph inside a node: its parameters have the names of their operands, or of the user's variables.
 
         ``given_as`` has names of the node's results in this scope.
         """
@@ -158,7 +158,7 @@ class Scope:
         return Scope(graph, self._carried[node], numbers, called, fixed, _carried=self._carried)
 
     def _handed(self, parameter: Node, operand: Node | None, naming: Naming, *, carried: bool) -> str:
-        """What a parameter of a graph inside is called by what it is, or is given."""
+        """The name of a parameter of a graph inside: that of its operand, or ``tape`` for a tape."""
         given = "" if operand is None else self.given(operand, naming, carried=carried)
         return given or ("tape" if parameter.type.form == "tape" else "")
 
@@ -178,7 +178,7 @@ class Scope:
         return self.called.get(source, "") or ("" if carried else naming.written(source))
 
     def _carried_by(self, loop: Node, node: Node) -> str:
-        """What a loop calls what it gives, where it has been drawn."""
+        """The name that a loop, once drawn, has for a result."""
         while node is not loop and node.op is not ITEM:
             node = node.args[0]
         names, number = self._carried.get(loop, ()), 0 if node is loop else int(node["index"])

@@ -97,7 +97,7 @@ def _panel(view: View, went: Went) -> _Panel:
 
 
 def _picture(picture: Picture, went: Went, around: Mapping[str, str] = NOTHING) -> str:
-    """Draw a picture; ``around`` is what the region around it says of its frames, by their names."""
+    """Draw a picture; ``around`` holds the notes of the enclosing region on its frames, by their names."""
     rows = picture.rows
     tops = [(rows[box.row].top + rows[box.row].bottom - box.height) / 2 for box in picture.boxes]
     own = [went.get(box.vertex.number, NOTHING) if box.vertex is not None else NOTHING for box in picture.boxes]
@@ -125,7 +125,7 @@ def _frame(box: Box, top: float, said: str) -> str:
 
 
 def _open(box: Box, top: float, said: str, held: str) -> str:
-    """Draw an open group: what it holds, and its title with what the run was."""
+    """Draw an open group: its contents, and its title with the note on the run."""
     left = box.x - box.width / 2
     opened, title = box.open, box.inside.title if box.inside is not None else ""
     margin = (box.width - opened.picture.width) / 2 if opened is not None else 0.0

@@ -47,13 +47,13 @@ class Drawing:
     Parameters
     ----------
     cell
-        The cell whose lines are told.
+        The cell whose lines are shown.
     spans
-        Where a node comes from.
+        Gives the places that a node comes from.
     preview
-        A few values of a node; nothing for most.
+        Gives a few values of a node; empty for most.
     functions
-        The function in whose text a line of a cell stands.
+        Gives the function whose text a line of a cell belongs to.
     """
 
     cell: str
@@ -88,7 +88,7 @@ class Drawing:
         return found
 
     def meaning(self, node: Node, label: str, cell: str) -> str:
-        """What an operation is, where the cell that it comes from does not have it: rules, and NumPy's functions, have brought it in."""
+        """What an operation does, if the text of its cell does not name it: rules and library functions insert such operations."""
         if cell not in self.texts:
             self.texts[cell] = self.source_of(cell)
         is_operator = "@" in label or operation(node.op.name) != node.op.name
@@ -122,7 +122,7 @@ class Drawing:
             self.ids[after] = self.ids[before]
 
     def _follow_places(self, old: Graph, new: Graph, stays: set[Node], place: Callable[[Node], Any]) -> None:
-        """The same for what stands elsewhere in the graph, by op and place in the text."""
+        """Give other vertices of the new graph the ids of old ones with the same op and place in the text."""
         strangers = [node for node in new.nodes if node not in self.ids and node.args]
         if not strangers:
             return
@@ -262,7 +262,7 @@ class _Writer:
             yield self.view(title, inner, outputs, f"{key}/{name}/", (*place, node, name), wanted)
 
     def _inner(self, scope: Scope, node: Node, graph: Graph, given_as: Mapping[int, str]) -> Scope:
-        """The scope of a graph inside a node; what comes before each iteration is called as in the iterations."""
+        """The scope of a graph inside a node; nodes before the iterations get the names that they have inside."""
         called = self.called(graph)
         if isinstance(body := node.params.get("body"), Graph) and body is not graph:
             called = {**self.called(body), **called}
@@ -280,7 +280,7 @@ class _Writer:
         return ""
 
     def _result_names(self, node: Node, body: str, inner: Scope) -> list[str]:
-        """What the results of a graph inside are called: as the user's variables, or by what becomes of them."""
+        """The names of the results of a graph inside: the user's variables, or their role, as ``next``."""
         results = inner.graph.results
         what = "next" if node.op in {LOOP, WHILE} and body == "body" else "goes on" if body == "test" else "result"
         usual = [f"{what} {k + 1}" if len(results) > 1 else what for k in range(len(results))]
@@ -339,7 +339,7 @@ class _Writer:
 
 
 def _returns(loop: Node, body: Graph, ids: Mapping[Node, str], ends: Mapping[int, str]) -> Iterator[tuple[str, str]]:
-    """The results of a body that the next iteration begins with, each with the input that it is there."""
+    """The results of a loop's body that are carried to the next iteration, each with the input that it becomes."""
     if loop.op not in {LOOP, WHILE}:
         return
     first = int(loop.op is LOOP)
@@ -386,7 +386,7 @@ def _of_gradients(vertices: list[Vertex], edges: Sequence[Edge]) -> list[Vertex]
 
 
 def _gradients(outputs: Sequence[tuple[str, Node]]) -> dict[tuple[Node, int], str]:
-    """The results of loops that are gradients as they are, by the loop and the number of the result."""
+    """The results of loops that are gradients themselves, by the loop and the index of the result."""
     found: dict[tuple[Node, int], str] = {}
     for label, result in outputs:
         node = result
@@ -437,12 +437,12 @@ def kind_of(node: Node) -> str:
 
 
 def computes(kind: str) -> bool:
-    """Whether what is drawn as of a kind is an operation, and no input or constant."""
+    """Whether a kind of vertex is an operation, and no input or constant."""
     return kind not in {"input", "constant"}
 
 
 def places(lens: site.Lens, cell: str) -> Callable[[Node], Sequence[Site]]:
-    """Where nodes come from: as the lens reads it; inside regions, which it does not see, as this cell recorded."""
+    """A function that gives a node's places: from the lens; for nodes inside regions, which it lacks, from their own sites."""
     known: dict[Node, Sequence[Site]] = {}
 
     def spans(node: Node) -> Sequence[Site]:

@@ -22,33 +22,33 @@ Place = tuple[Any, ...]  # regions, and in each the name of a graph, down to a n
 
 
 class Enough(Exception):  # noqa: N818 (nothing is wrong)
-    """Nobody wants to see more of what is being computed."""
+    """Raised to stop a computation that nobody wants to see more of."""
 
 
 @dataclass(eq=False)
 class Frame:
-    """A region while it is computed.
+    """A region that is being computed.
 
     Parameters
     ----------
     node
         The region.
     place
-        The graphs around it, and the region.
+        The enclosing regions' graphs, and the region.
     count
-        Of a loop, how many iterations there will be, where that is known.
+        The number of iterations of a loop, if known.
     iteration
         How many iterations have begun.
     ended
         Whether all have ended.
     way
-        Of a branch, the name of the graph that its predicate has chosen.
+        For a branch, the name of the graph that its predicate has selected.
     running, graph
-        The graph that runs, and its name; nothing for one that no picture has.
+        The graph that runs, and its name; empty for one that no picture shows.
     run
-        How often that graph has started, in all iterations of the loops around it. Told by who looks on.
+        How often that graph has started, in all iterations of the enclosing loops. Set by the observer.
     shown
-        Whether the values in it are looked at. Told by who looks on.
+        Whether its values are recorded. Set by the observer.
     """
 
     node: Node
@@ -79,7 +79,7 @@ class Frame:
 
 
 class Looking:
-    """Who looks on. Those who inherit say what they do when a graph starts and when a node is there."""
+    """An observer of a run. Subclasses override the methods called when a graph starts and when a node has its value."""
 
     def __init__(self, end: float = float("inf")) -> None:
         self.frames: list[Frame] = []

@@ -34,17 +34,17 @@ class Peer:
     Parameters
     ----------
     name
-        What it is called in the picture.
+        Its name in the picture.
     namespace
-        The module that stands for ``numpy``.
+        The module used in place of ``numpy``.
     array
-        Makes its array of a NumPy array.
+        Converts a NumPy array to its array class.
     compiled
-        Makes a program of the cell, given its arrays; nothing is compiled where it returns what it was given.
+        Compiles the cell for its arrays; returns the argument if the package does not compile.
     wait
-        Waits until results are there.
+        Waits until results are ready.
     around
-        What has to surround every use.
+        A context that has to surround every use.
     """
 
     name: str

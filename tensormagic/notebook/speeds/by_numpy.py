@@ -46,14 +46,14 @@ def copies(code: Code, notebook: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def in_numpy(outcome: Outcome, notebook: Mapping[str, Any] | None = None) -> tuple[list[Any], Any]:
-    """By plain NumPy on copies what was captured: the outcome's results, and what its gradients are of.
+    """Compute the captured results, and the value that the gradients are of, by plain NumPy on copies.
 
     Parameters
     ----------
     outcome
         The captured run.
     notebook
-        Other variables than those that the cell has read.
+        Variables to use instead of those that the cell has read.
     """
     notebook = outcome.notebook if notebook is None else notebook
     with beside(outcome):
@@ -64,7 +64,7 @@ def in_numpy(outcome: Outcome, notebook: Mapping[str, Any] | None = None) -> tup
 
 
 def wanted(outcome: Outcome, result: Any, space: Mapping[str, Any]) -> list[Any]:
-    """Of a run of the cell by others, its value and its variables, what the outcome's results are."""
+    """The values in another run of the cell that correspond to the outcome's results."""
     captured = flatten(outcome.result)[0]
     if any(isinstance(leaf, Tensor) for leaf in captured):
         pairs = zip(captured, flatten(result)[0], strict=True)

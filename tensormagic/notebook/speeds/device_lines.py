@@ -16,9 +16,9 @@ from tensormagic.notebook.pictures.views import places
 
 
 def device_lines(shown: Portrait) -> dict[int, float]:
-    """Seconds by line, gradients and all. What lines have in common is shared out among them.
+    """The seconds that each line takes, gradients included. Time of shared kernels is divided among their lines.
 
-    The first run compiles, or takes from the library what has no kernels yet; the second is measured.
+    The first run compiles, or has the library compute nodes without kernels; the second is measured.
     """
     tier = "numba" if config.tier != "numpy" else "numpy"
     with asked_for(), config.using(device="gpu", tier=tier):

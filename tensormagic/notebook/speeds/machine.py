@@ -56,9 +56,9 @@ _known: dict[tuple[str, str], Machine] = {}
 
 
 def measured() -> Machine:
-    """Measure this machine, or say what was measured before.
+    """Measure this machine once; later calls return the same result.
 
-    Compiled code is measured where the cell's is compiled too, else NumPy: its product of small matrices and its triad.
+    Compiled code is measured if the cell is compiled, else NumPy: its product of small matrices and its triad.
     """
     compiles = config.tier != "numpy" and find_spec("numba") is not None
     key = (str(config.cache_folder), "compiled code" if compiles else "NumPy")

@@ -172,7 +172,7 @@ class Speed:
 
     @property
     def is_done(self) -> bool:
-        """Whether a run of what was captured has nothing to compute."""
+        """Whether a run of the captured graph has nothing to compute."""
         return self.own.idle
 
     @property
@@ -234,12 +234,12 @@ def _watched() -> Generator[list[int]]:
 
 
 def measure(outcome: Outcome, shown: Portrait) -> Speed:
-    """Run the cell by everyone.
+    """Run the cell with NumPy, tensormagic and the other packages.
 
     Parameters
     ----------
     outcome
-        The captured run; its options say which other packages take part.
+        The captured run; its options name the other packages.
     shown
         The graph behind it.
     """
@@ -277,7 +277,7 @@ def _at_once(shown: Portrait) -> tuple[tuple[str, ...], ...]:
 
 
 def _truth(outcome: Outcome, shown: Portrait, expected: list[Any]) -> list[Any] | None:
-    """The results by more digits; None where NumPy has no more for what the cell does, or these do not decide."""
+    """The results at higher precision; None if NumPy has no wider type for the cell, or it would decide nothing."""
     if np.finfo(np.longdouble).nmant <= np.finfo(np.float64).nmant:
         return None
     try:

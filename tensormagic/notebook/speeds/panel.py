@@ -376,7 +376,7 @@ class _Axes:
 
 
 def _roofline(found: Speed) -> str:
-    """What was reached, under what the machine can do: a chart, and beside it, or below it on a narrow page, sentences."""
+    """A roofline chart of the achieved rates with sentences beside it, or below it on a narrow page."""
     points = [
         (n, _point(c, p))
         for n, c, p in (("NumPy", found.by_numpy, found.numpy), ("tensormagic", found.by_plan, found.own))
@@ -464,7 +464,7 @@ def _mark(sheet: Sheet, name: str, at: tuple[float, float]) -> None:
 
 
 def _legend(sheet: Sheet, axes: _Axes, names: Sequence[str]) -> None:
-    """The points' names above the chart, each behind its mark: in the chart they would lie over its lines."""
+    """The points' names above the chart, each behind its mark; inside the chart they would cover its lines."""
     left, base = axes.left, axes.top - 28  # above what the axis upwards is of
     for name in names:
         _mark(sheet, name, (left + 5, base - 4))

@@ -83,7 +83,7 @@ class _Watch:
     _begin: float = field(default_factory=time.perf_counter)
 
     def called(self, frame: FrameType, _event: str, _: Any) -> Any:
-        """Follow what is called, if that is the user's."""
+        """Follow a call into a function of the user's."""
         filename = frame.f_code.co_filename
         if not self.whole or (filename != self.filename and self._cell(filename) is None):
             return None

@@ -64,14 +64,14 @@ def style(*, page: bool) -> str:
 
 @dataclass
 class Sheet:
-    """What has been drawn so far.
+    """An SVG under construction.
 
     Parameters
     ----------
     width
         In pixels.
     height
-        Grows with what is drawn.
+        Grows with each drawing.
     """
 
     width: float

@@ -12,7 +12,7 @@ _SHEET = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
 
 def edges(scope: str) -> str:
-    """The style sheet of a frame that shows where its picture goes on, inside ``scope`` of a page."""
+    """The style sheet that marks the sides where a picture can be scrolled, restricted to ``scope``."""
     return _EDGES.replace(".tm-view", scope)
 
 

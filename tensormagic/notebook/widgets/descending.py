@@ -16,7 +16,7 @@ _STEPS = 50
 
 
 class Descending(Standing):
-    """What a view of numbers knows of descents; it has the numbers, and says what it has seen."""
+    """The descent of a live view, which has the numbers and shows the points visited."""
 
     _asked = traitlets.List(default_value=[0, 0.0]).tag(sync=True)  # a descent: its number and its rate
     _path = traitlets.Unicode().tag(sync=True)  # its number, then a row of point, value and slopes for each step
@@ -96,5 +96,5 @@ class Descending(Standing):
 
 
 def packed(*parts: np.ndarray) -> str:
-    """Numbers as base64 of float64: nan and inf stay what they are."""
+    """Arrays as base64 of float64, which preserves nan and inf."""
     return base64.b64encode(b"".join(p.astype("<f8").tobytes() for p in parts)).decode()

@@ -31,7 +31,7 @@ def joined(folder: Path, names: Sequence[str]) -> str:
 
 
 def _tight(line: str) -> str:
-    """A line without the spaces that only readers need; what stands in quotation marks stays, in a text inside a text, too."""
+    """A line of JavaScript without optional spaces; string literals and nested templates are unchanged."""
     whole = re.split(r"""("(?:[^"\\]|\\.)*"|`[^`]*`)""", line)
     pieces = _pieces(line) if re.search(r"\$\{[^}`]*`", line) else ((piece, not k % 2) for k, piece in enumerate(whole))
     return "".join(
@@ -132,7 +132,7 @@ class GraphView(Closing):
         self.on_msg(self._answer)
 
     def _answer(self, _: Any, content: Any, __: Any) -> None:
-        """Send a page what it asks for; nothing that goes wrong there may end the kernel's message loop."""
+        """Send a page what it asks for; errors must not end the kernel's message loop."""
         asked: Any = content.get("ask") if isinstance(content, dict) else None
         if not isinstance(asked, list):
             return

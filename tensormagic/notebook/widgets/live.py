@@ -197,7 +197,7 @@ class LiveView(Descending):
         }
 
     def _swept(self, point: Sequence[float], seconds: float = 2.0) -> dict[str, Any]:
-        """What the page is told of the function as it is now, found out in about these seconds at most."""
+        """The page's data on the function, computed in about ``seconds`` at most."""
         numbers = self._numbers
         made = Arrangement(numbers.parameters, numbers.shape, self._axis)
         sweep = numbers.sweep(point, seconds)
@@ -418,7 +418,7 @@ class LiveView(Descending):
         return f"{line}\n{self._told}" if self._told else line
 
     def _by_slider(self, numbers: Sequence[float]) -> list[tuple[str, np.ndarray]]:
-        """Numbers by what they belong to: a slider, or an array that has none."""
+        """Numbers with their labels: a slider, or an array without one."""
         found: list[tuple[str, np.ndarray]] = []
         begin = 0
         for p in self._numbers.parameters:

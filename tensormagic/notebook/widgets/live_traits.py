@@ -59,12 +59,12 @@ def kind_of(parameter: Parameter) -> Kind:
 
 @lru_cache(maxsize=64)
 def with_traits(view: type[Any], kinds: tuple[tuple[str, Kind], ...]) -> type[Any]:
-    """A class of views with a trait for each of these parameters: one for all views that have the same.
+    """A view class with a trait for each of these parameters; cached, so that views with the same parameters share it.
 
     Raises
     ------
     ValueError
-        For a name that every widget has, and for one with an underscore before it, as a widget's own have.
+        If a name is an attribute of every widget, or begins with an underscore, as private ones do.
     """
     for name, _ in kinds:
         if hasattr(view, name) or name.startswith("_"):

@@ -31,22 +31,22 @@ class _Strip(Closing):
     words = traitlets.Unicode().tag(sync=True)
 
     def live(self) -> dict[str, Any]:
-        """The widget's own display; empty where there is no page."""
+        """The widget's own display data; empty if there is no page."""
         made: Any = self._repr_mimebundle_() if self.comm is not None else None
         return {k: v for k, v in made[0].items() if k != "text/plain"} if made else {}
 
 
 class Banner(_Strip):
-    """What is said, and whether it is on.
+    """A message, and whether capturing is on.
 
     Parameters
     ----------
     words
-        What is said.
+        The message.
     on
-        Whether cells are captured by default; the metadata of the notebook that shows it gets that.
+        Whether cells are captured by default; written to the metadata of the notebook that shows it.
     end
-        Called when the button is pressed; gives what is said from then on.
+        Called when the button is pressed; returns the new message.
     """
 
     _esm = joined(_here, ["banner"])
@@ -85,22 +85,22 @@ class Bar(_Strip):
             self.on_msg(lambda _, content, __: cancel() if content == "cancel" else None)
 
     def say(self, words: str, fraction: float) -> None:
-        """Say something else, in one message."""
+        """Change the text and the fraction in one message to the page."""
         with self.hold_sync():
             self.words, self.fraction = words, fraction
 
 
 class Rewrite(_Strip):
-    """A button that puts other texts into cells of the notebook.
+    """A button that replaces the texts of cells in the notebook.
 
     Parameters
     ----------
     words
-        What is said beside it.
+        The text beside it.
     after
-        What is said once it was pressed.
+        The text once it was pressed.
     cells
-        For each cell ``cell``, what it is known by, ``now``, its text, and ``better``, the other one.
+        For each cell ``cell``, its id, ``now``, its text, and ``better``, the new one.
     """
 
     _esm = joined(_here, ["rewrite"])

@@ -285,7 +285,6 @@ EXAMPLES = [
     ),
     Example("comparisons_of_sizes", ((N,),), lambda _x: scalar.less(iota((N,), 0), size_node(N))),
     Example("extremes_of_sizes", ((N,),), lambda _x: scalar.maximum(iota((N,), 0), constant(np.int64(0)))),
-    Example("places_by_size", ((N,),), lambda _x: iota((N,), 0) * size_node(N) + iota((N,), 0)),
     Example("extremes_of_stretched", ((N,), (M,)), lambda x, _y: fold.fold(fold.MIN, move.broadcast(x, (M, N)), (1,))),
     Example("sums_of_stretched", ((N,), (M,)), lambda x, _y: fold.reduce_sum(move.broadcast(x, (M, N)), (1,))),
     Example(

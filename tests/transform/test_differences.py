@@ -420,3 +420,12 @@ def test_the_compiled_form_has_the_same_digits():
     x, y = np.array([1.0, 2.0, 700.0]), np.array([1e-13, 1e-9, 1.0])
     true = [float(mp.sin(mp.mpf(a) + mp.mpf(b)) - mp.sin(mp.mpf(a))) for a, b in zip(x, y, strict=True)]
     np.testing.assert_allclose(f(x, y), true, rtol=1e-13)
+
+
+@pytest.mark.parametrize("form", [np.ones(3), 1.0], ids=["array", "number"])
+@pytest.mark.parametrize("text", ["1 - np.cos(x) ** 2", "1 - np.sin(x) ** 2", "1 - np.cosh(x) ** 2"])
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_squares_of_functions_beside_one_have_no_branch(text, sign, form):
+    """They hold for every operand: the forms of sums in general, which have branches, come behind them."""
+    done = rewrite(tm.trace(eval(f"lambda x: {sign}({text})", {"np": np}), form), "stable")
+    assert not {"where", "less"} & {n.op.name for n in done.graph.nodes}

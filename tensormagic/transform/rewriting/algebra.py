@@ -106,7 +106,6 @@ def absolute_values(x: Node) -> Rewrites:
 def signs_of_floats(x: Node, y: Node, c: Constant) -> Rewrites:
     """Signs move out of products and quotients: rounding is symmetric."""
     yield (-x) * c, x * -c
-    yield (-x) / (-y), x / y
     yield (-x) / c, x / -c
     yield (-x) * y, -(x * y)
     yield (-x) / y, -(x / y)

@@ -8,14 +8,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from tensormagic.ir.node import Node, make
-from tensormagic.ir.rules import plain
 from tensormagic.ir.size import Size, is_at_least
 from tensormagic.ir.type import evaluate
-from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE, constant, size_node, size_of
+from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE, constant, size_of
 from tensormagic.ops.move import BROADCAST, broadcast
 from tensormagic.ops.move_kind import Shape, broadcast_shapes
-from tensormagic.ops.pointwise import ASTYPE
-from tensormagic.ops.scalars.scalar import multiply
 from tensormagic.transform.rewriting.notation import exact
 
 LIMIT = 1024
@@ -156,17 +153,3 @@ def extremes_of_sizes(node: Node) -> Node | None:
     if not above and not is_at_least(right[0] - left[1], 0):
         return None
     return first if above == (node.op.name == "maximum") else second
-
-
-@exact(roots="add", kinds="iu", heads="multiply", quiet=True)
-def places_by_size(node: Node) -> Node | None:
-    """``x * n + x -> x * (n + 1) where n is a size``."""
-    for product, x in (node.args, node.args[::-1]):
-        if product.op is not multiply or x not in product.args or node.type.dtype != np.dtype(np.int64):
-            continue
-        scale = product.args[1 - product.args.index(x)]
-        n = plain(scale)
-        n = n.args[0] if n.op is ASTYPE else n
-        if n.op is SIZE:
-            return multiply(x, size_node(size_of(n) + 1))  # type: ignore[operator]
-    return None

@@ -13,7 +13,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Found, bare
 from tensormagic.ir.within import ops_within, within
 from tensormagic.ops.leaf import constant
-from tensormagic.ops.scalars.scalar import add, negative, sqrt, subtract
+from tensormagic.ops.scalars.scalar import add, cos, cosh, negative, sin, sinh, sqrt, square, subtract
 from tensormagic.transform.rewriting.apart import apart, known, of_logarithms, of_multiples
 from tensormagic.transform.rewriting.beginnings import BEGINS, by_beginnings
 from tensormagic.transform.rewriting.expansions import less_beginning
@@ -37,6 +37,17 @@ def _sides(node: Node) -> Iterator[tuple[Node, Node]]:
             yield u, constant(-float(value))
         elif value is None and bare(u).op.name in {"sqrt", "hypot"}:
             yield u, negative(v)
+
+
+@stable(fuel=1, judged=True)
+def squares_and_one(x: Node) -> Iterator[tuple[Node, Node]]:
+    """Squares of functions beside 1: these have no branch, so they come before the forms of any sum."""
+    yield 1 - square(cos(x)), square(sin(x))
+    yield 1 - square(sin(x)), square(cos(x))
+    yield square(cos(x)) - 1, -square(sin(x))
+    yield square(sin(x)) - 1, -square(cos(x))
+    yield square(cosh(x)) - 1, square(sinh(x))
+    yield 1 - square(cosh(x)), -square(sinh(x))
 
 
 @stable(roots="subtract add", fuel=1, judged=True, cancels=True, extends="a value where both sides are infinite")

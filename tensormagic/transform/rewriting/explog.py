@@ -139,7 +139,6 @@ def squares_of_hyperbolic_tangents_and_one(x: Node) -> Rewrites:
 def logarithms_of_cosines(x: Node) -> Rewrites:
     """The logarithm of the hyperbolic cosine, near 0 and without overflow."""
     yield log(cosh(x)), _log_cosh(x)
-    yield log(1 / cosh(x)), -_log_cosh(x)
     yield log1p(-square(tanh(x))), -2 * _log_cosh(x)
     yield log1p(-(tanh(x) * tanh(x))), -2 * _log_cosh(x)
 
@@ -214,7 +213,6 @@ def logistic(x: Node, y: Node) -> Rewrites:
     yield 1 / (1 + exp(-x)), sigmoid(x)
     yield 1 / (1 + exp(x)), sigmoid(-x)
     yield exp(x) / (1 + exp(x)), sigmoid(x), extending("1 where exp(x) is infinite")
-    yield exp(-x) / (1 + exp(-x)), sigmoid(-x), extending("1 where exp(-x) is infinite")
     yield y / (1 + exp(-x)), y * sigmoid(x), extending("a value where exp(-x) and y are infinite")
     yield y / (1 + exp(x)), y * sigmoid(-x), extending("a value where exp(x) and y are infinite")
     yield exp(x) * sigmoid(-x), sigmoid(x), extending("1 where exp(x) is infinite")
@@ -241,7 +239,6 @@ def hyperbolic(x: Node) -> Rewrites:
     yield exp(-x) - exp(x), -2 * sinh(x)
     yield (2 * sinh(x)) * 0.5, sinh(x)
     yield (-2 * sinh(x)) * 0.5, -sinh(x)
-    yield (exp(x) + exp(-x)) / 2, cosh(x)
     yield (exp(x) + exp(-x)) * 0.5, cosh(x)
     yield sinh(x) / cosh(x), tanh(x), extending("1 or -1 where cosh(x) is infinite")
     yield (

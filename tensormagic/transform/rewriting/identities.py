@@ -85,7 +85,6 @@ def quotients_of_exponentials(x: Node) -> Rewrites:
     yield expm1(-x) * exp(x), -expm1(x), extending("a value where exp(-x) is infinite")
     yield exp(x) / expm1(x), _over_expm1(x), extending("a value where both are infinite")
     yield expm1(x) / (exp(x) + 1), tanh(x * 0.5), extending("1 where exp(x) is infinite")
-    yield exp(x) / square(expm1(x)), 0.25 / sinh(x * 0.5) / sinh(x * 0.5), extending("a value where exp(x) is infinite")
 
 
 @stable(fuel=1, judged=True)
@@ -97,14 +96,8 @@ def double_angles(x: Node) -> Rewrites:
 
 
 @stable(fuel=1, judged=True)
-def squares_and_one(x: Node) -> Rewrites:
-    """Squares of functions beside 1."""
-    yield 1 - square(cos(x)), square(sin(x))
-    yield 1 - square(sin(x)), square(cos(x))
-    yield square(cos(x)) - 1, -square(sin(x))
-    yield square(sin(x)) - 1, -square(cos(x))
-    yield square(cosh(x)) - 1, square(sinh(x))
-    yield 1 - square(cosh(x)), -square(sinh(x))
+def tangents_less_sines(x: Node) -> Rewrites:
+    """A tangent less a sine, by a product."""
     half = square(sin(x * 0.5))
     yield tan(x) - sin(x), behind(less(half, 0.125), 2 * tan(x) * half, tan(x), sin(x))
     yield sin(x) - tan(x), behind(less(half, 0.125), -2 * tan(x) * half, sin(x), tan(x))

@@ -53,7 +53,6 @@ from tensormagic.transform.rewriting.terms import Apart, in_range, key_of, numbe
 _PRICE = 2
 """How many times the operations of the text its form may take."""
 
-_PRODUCTS = frozenset(("multiply", "divide", "square", "reciprocal", "power"))
 _SQUARES = frozenset(("add", "subtract", "multiply", "square"))
 """What roots are of that are read as what they are of."""
 

@@ -255,23 +255,8 @@ def _multiple(node: Node) -> Node:
     return bare(node)
 
 
-_NODES = 28
-_ATOMS = 2
 NAMED = frozenset(FUNCTIONS) | {"xlogy"}
 """The ops of which sums have to have one, to be read as a series."""
-_KNOWN = NAMED | _SUMS | _PRODUCTS | {"power"}
-
-
-def parts_of(node: Node) -> Sequence[Node]:
-    """The operands of a node that may be read as a series."""
-    if node.op.name in _KNOWN:
-        return node.args
-    if node.op is not where:
-        return ()
-    if (sides := written(node)) is not None:
-        return sides
-    text = raised(node)
-    return () if text is node else (text,)
 
 
 def series_within(total: Node | Sum, atoms: Sequence[Node], dtype: np.dtype[Any]) -> Remainder | None:

@@ -270,11 +270,6 @@ def _locked(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return array
 
 
-def is_number(value: Any) -> bool:
-    """Whether a value is a number without operators of its own."""
-    return isinstance(value, int | float | complex | np.number) and kind_of(value) is Kind.PLAIN
-
-
 # tables ---------------------------------------------------------------------------------------------------------------
 
 

@@ -289,8 +289,3 @@ def follow(became: Mapping[Node, Node]) -> None:
         known = old.sites
         if known and new is not old and new.args and new.sites is None:
             new.sites = dict(known)
-
-
-def roles(nodes: Iterable[Node]) -> set[str]:
-    """The roles that occur among the sites of ``nodes``."""
-    return {site.role for node in nodes for site in of(node)}

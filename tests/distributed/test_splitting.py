@@ -9,13 +9,14 @@ import pytest
 import tensormagic as tm
 from tensormagic import session
 from tensormagic.distributed.distribute import grouped
-from tensormagic.distributed.running import Here, combined, run
+from tensormagic.distributed.running import combined, run
 from tensormagic.distributed.splitting import split
 from tensormagic.distributed.stages import Split
 from tensormagic.functions.tracing import Typed, traced
 from tensormagic.ir import site
 from tensormagic.ir.size import symbol
 from tensormagic.ir.type import Type
+from tests.distributed.here import Here
 
 pytestmark = pytest.mark.usefixtures("by_numpy")
 ROWS = 23

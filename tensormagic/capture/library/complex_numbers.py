@@ -10,7 +10,6 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.arguments import done, known, tensor
 from tensormagic.capture.names import implements
-from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import wrap
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.checks import settled
@@ -26,20 +25,7 @@ def taken_for_real(node: Node, function: Callable[[Any], Any]) -> tuple[bool, in
     capture = context.current()
     if capture is not None and capture.abstract:
         return capture.complexes.of_site()
-    return _is_real(node, function), -1
-
-
-def _is_real(node: Node, function: Callable[[Any], Any]) -> bool:
-    capture = context.current()
-    return not np.iscomplexobj(function(wrap(node if capture is None else capture.actual(node)).numpy()))
-
-
-def is_real(node: Node, name: str, function: Callable[[Any], Any], advice: str) -> bool:
-    """Whether ``function`` of a value is real: known where code is not traced, and refused where it is."""
-    capture = context.current()
-    if capture is not None and capture.abstract:
-        refuse(f"{name} in a function", f"Whether its result is complex depends on the values: {advice}")
-    return _is_real(node, function)
+    return not np.iscomplexobj(function(wrap(node if capture is None else capture.actual(node)).numpy())), -1
 
 
 def as_values_say(value: Any, holds: Any) -> Any:

@@ -50,14 +50,6 @@ _POLES = {
     "gamma",
 }  # infinite at numbers without being too large
 _OF_INTEGERS = {"gcd", "lcm", "factorial", "comb", "perm", "isqrt"}
-_AS_THEY_ARE = {
-    "factorial",
-    "comb",
-    "perm",
-    "isqrt",
-    "fsum",
-    "sumprod",
-}  # which run as they are whenever the graph runs
 
 
 @functools.cache

@@ -399,14 +399,6 @@ def _classes(node: Node) -> Classes:
     return found or number_classes.one_class(node.type.with_shape((), node.type.form))
 
 
-def unstacked(array: Tensor) -> GrownList:
-    """The rows of an array as a list."""
-    row = wrap(array.node)[0] if array.ndim > 1 else None
-    t = Type(array.dtype, array.type.shape[1:], "scalar" if row is None else "array")
-    like = GrownList([wrap(of_type(constant(array.dtype.type(0)), t))])
-    return _of_stacks([array], like, {})
-
-
 def _of_stacks(stacks: Sequence[Tensor], like: GrownList, codes: Mapping[int, Tensor]) -> GrownList:
     """A list like another one, from the arrays of its numbers and class codes."""
     found = GrownList([])

@@ -114,14 +114,14 @@ def export_c(saved: Path, folder: Path, name: str) -> int:
     saved
         A file that ``Compiled.save`` has written.
     folder
-        Where the files are written.
+        The folder for the files.
     name
-        What the function of C is called; empty for its own name.
+        The name of the C function; empty for the function's own name.
 
     Returns
     -------
     int
-        0; 1 for a function that C has no code for; 2 where there is no compiler of C, and only what it needs was written.
+        0; 1 for a function that cannot be exported; 2 if there is no C compiler, so that only its input was written.
     """
     import tensormagic as tm
 
@@ -200,7 +200,7 @@ def lab(folder: Path, arguments: Sequence[str]) -> int:
     Parameters
     ----------
     folder : pathlib.Path
-        Where the copy is kept. What is there already is kept as it is.
+        The folder for the copy. Files that exist there are kept.
     arguments : sequence of str
         Passed on to JupyterLab.
     """

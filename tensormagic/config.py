@@ -94,7 +94,7 @@ def leveled(level: str, without: str = "") -> str:
 
 
 def parted(level: str) -> tuple[str, frozenset[str]]:
-    """The level itself, and what is switched off."""
+    """The level itself, and the set of names that are switched off."""
     base, _, names = level.partition(_WITHOUT)
     return base, frozenset(filter(None, names.split(",")))
 
@@ -186,18 +186,18 @@ class Config:
         return ",".join(sorted(parted(self.__dict__.get("math", ""))[1]))
 
     def level(self, given: str = "") -> str:
-        """The level in force, or a given one, with what is switched off."""
+        """The level in force, or a given one, with the switched-off groups."""
         if not given:
             return self.math
         return given if _WITHOUT in given else leveled(given, self.without)
 
     @property
     def own_math(self) -> str:
-        """The level of the block that we are in, where it has one of its own: what is made there keeps it."""
+        """The level of the innermost block that sets one, which values made there keep; else empty."""
         return self.math if self.own_level else ""
 
     def own_place(self) -> tuple[str, str]:
-        """The device of the block that we are in, which has one of its own, and what it says of copies: what is made there keeps them."""
+        """The device and the copy policy of the innermost block that sets them, which values made there keep."""
         return self.device, self.transfers
 
     @contextmanager
@@ -242,7 +242,7 @@ class Config:
             self._leave(block, names, own, placed)
 
     def _enter(self, names: set[str], own: int, placed: int) -> object:
-        """A new block of other settings: what each name held before it is kept."""
+        """Begin a block of other settings, and save the old value of each name."""
         block = object()
         with _entering:
             for name in names:
@@ -253,7 +253,7 @@ class Config:
         return block
 
     def _leave(self, block: object, names: set[str], own: int, placed: int) -> None:
-        """A block ends: its names hold what they held before, as soon as no block that began later, on another thread, goes on."""
+        """End a block: restore the old values, unless a later block on another thread still has others."""
         with _entering:
             self.own_level -= own
             self.own_devices -= placed

@@ -161,7 +161,7 @@ def _cache() -> tuple[str, bool]:
 
 
 class _Compiling:
-    """The compiler's trial, which goes on while the other lines are found."""
+    """The compiler check, which runs while the other lines are collected."""
 
     def __init__(self) -> None:
         self._start = time.perf_counter()

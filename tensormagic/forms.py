@@ -22,16 +22,16 @@ Key = tuple[Any, ...]
 
 @dataclass(eq=False)
 class Found:
-    """A graph that is to be computed, cut at values that are there.
+    """A graph to compute, cut at values that are available.
 
     Parameters
     ----------
     nodes
-        What is computed, operands first, and the leaves.
+        The nodes to compute and the leaves, in topological order.
     values
-        The value of each leaf, and of what it is a part of.
+        The value of each leaf, and of the arrays that leaves are parts of.
     form
-        What tells it from others but the values.
+        The key that equal graphs share whatever the values.
     """
 
     nodes: list[Node]
@@ -41,7 +41,7 @@ class Found:
 
 @dataclass(eq=False)
 class Known:
-    """A closed graph, and where it has what is found at each place of its form."""
+    """A closed graph, with the place of each leaf in its form, and the graph's node at each place."""
 
     graph: Graph
     leaves: tuple[int, ...]
@@ -57,20 +57,21 @@ class Known:
 def find(
     result: Node, values: Mapping[Node, Any], held: Callable[[Node], Any], size: Callable[[Size], int]
 ) -> Found | None:
-    """What ``result`` is computed from: values that are there, inputs, and the parts that are read of these.
+    """Find what ``result`` is computed from: available values, inputs, and parts that are read of these.
 
-    A part is cut out here, so that reading another one is no other graph. None where the graph is large, or where sizes are data-dependent.
+    Parts are cut out here, so that reading another part gives the same graph. None if the graph is large, or if sizes
+    are data-dependent.
 
     Parameters
     ----------
     result
-        What is wanted.
+        The wanted node.
     values
-        The values that are there.
+        The available values.
     held
         Gives the value of a leaf.
     size
-        Gives the number that a size is.
+        Evaluates a size.
     """
     given: dict[Node, Any] = {}
 
@@ -119,7 +120,7 @@ class Forms:
         self.known: OrderedDict[Key, Known] = OrderedDict()
 
     def close(self, found: Found) -> Known | None:
-        """The graph of what was found; None where sizes of values that were computed before decide what is checked."""
+        """The graph of what was found; None if its checks depend on sizes of values computed before."""
         known = self.known.get(found.form)
         if known is None:
             closed = close(found.nodes[-1:], found.values.__contains__, parameter)

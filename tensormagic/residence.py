@@ -100,7 +100,7 @@ class Resident:
         return self._on_device
 
     def arrives(self, array: DeviceArray) -> None:
-        """Have this array as its copy on the device."""
+        """Set the copy on the device."""
         self._on_device = array
         _copies.add(self)
 
@@ -185,7 +185,7 @@ def stays(value: Any) -> bool:
 
 
 def policy(values: Sequence[Any]) -> str:
-    """What is said of copies of what is computed from values: the strictest of what was said of them."""
+    """The policy for copies of values computed from others: the strictest of theirs and the configured one."""
     said = {config.transfers, *(v.policy for v in values if stays(v))}
     return max(said, key=transfers.POLICIES.index)
 
@@ -203,18 +203,18 @@ Sites = Callable[[Node], Sequence[site.Site]]
 
 
 def run(graph: Graph, values: Sequence[Any], names: Sequence[str], sites: Sites) -> list[Any]:
-    """The results of a rewritten graph on the device; what has axes is :class:`Resident`, and so are numbers that lie there.
+    """Run a rewritten graph on the device; results with axes are :class:`Resident`, and so are numbers that lie there.
 
     Parameters
     ----------
     graph
-        What runs.
+        The graph.
     values
-        Of its parameters: on the host, or resident.
+        The values of its parameters, on the host or resident.
     names
-        What the user calls the parameters.
+        The user's names of the parameters.
     sites
-        Where the user has written a node of the graph.
+        Gives the places where the user has written a node.
     """
     from tensormagic.backend.cuda import run as cuda  # with all kinds of kernels
 
@@ -229,7 +229,7 @@ def run(graph: Graph, values: Sequence[Any], names: Sequence[str], sites: Sites)
 
 
 def told(graph: Graph, given: Sequence[Any], names: Sequence[str], sites: Sites) -> None:
-    """Tell, or refuse, what a run copies; of ``given`` what has axes is resident."""
+    """Report the copies that a run makes, or refuse them; ``given`` arrays are resident."""
     from tensormagic.backend.cuda import run as cuda
 
     hidden = list(_inputs(graph, given, names, sites))
@@ -241,7 +241,7 @@ def told(graph: Graph, given: Sequence[Any], names: Sequence[str], sites: Sites)
 
 
 def _sent(device: Device, graph: Graph, given: Sequence[Any], names: Sequence[str], sites: Sites) -> Arriving:
-    """Have what lies on the host alone copied to the device: in the order in which it is read, or that on which most depends first."""
+    """Start copying arrays that are only on the host to the device, in the order of use, or most needed first."""
     away = [k for k, v in enumerate(given) if isinstance(v, Resident) and not v.on_device]
     order = ordered(graph, away, [np.shape(v) for v in given])
     arriving = Arriving(device, graph, order)
@@ -287,7 +287,7 @@ def chosen(graph: Graph, sizes: Mapping[Any, int], values: Sequence[Any]) -> tup
 
 
 def resident(value: Any) -> Any:
-    """An array as what may lie on the device; a number as it is."""
+    """An array as a resident one; a number unchanged."""
     return Resident(host=value) if isinstance(value, np.ndarray) and value.ndim and value.dtype != object else value
 
 

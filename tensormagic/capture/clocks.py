@@ -79,7 +79,7 @@ def _run() -> int:
 
 
 def compute(nodes: list[Node]) -> list[Node]:
-    """Compute what is not computed, and return it; errors are raised where the value is needed."""
+    """Compute the nodes that are not computed yet, and return them; errors are raised where the value is needed."""
     pending = [n for n in nodes if not hooks.is_computed(n)]
     if not pending:
         return []

@@ -11,7 +11,7 @@ _SPARSE = 20_000  # objects between two collections
 
 @contextmanager
 def sparsely() -> Generator[None]:
-    """Have it look less often."""
+    """Make the garbage collector run less often within the context."""
     before = gc.get_threshold()
     if not 0 < before[0] < _SPARSE:  # off, or set by the user, or by a capture around this one
         yield

@@ -97,7 +97,7 @@ def _kind_of_number(cls: type) -> Kind:
 
 
 def _is_own(name: str, value: Any) -> bool:
-    """Whether a number would lose an attribute of its class, taken for a number of Python's: an operator, a method, a property."""
+    """Whether converting to a plain Python number would lose an attribute of its class: an operator, a method, a property."""
     if name in _ASKED:
         return module_of(value) != "enum"  # of flags
     method = isinstance(value, FunctionType | property | classmethod | cached_property)
@@ -243,7 +243,7 @@ def _has_interface(value: Any) -> bool:
 
 
 def _number(value: Any) -> Any:
-    """A number of a class that is derived from Python's, as Python's own; any other value as it is."""
+    """A number of a subclass of Python's as a plain one; other values unchanged."""
     if type(value) in _PYTHONS or not isinstance(value, _PYTHONS) or isinstance(value, bool | np.generic):
         return value
     return next(own for kind, own in _OWN_NUMBERS.items() if isinstance(value, kind))(value)
@@ -442,7 +442,7 @@ class OtherBitsError(ForeignError, told_as=ForeignError):
 
 
 def check_dtype(dtype: np.dtype[Any], name: str) -> None:
-    """Refuse what is no number, by name."""
+    """Refuse a dtype that is not numeric, naming the value."""
     if is_stored(dtype):
         SEEN.add(dtype)
         return

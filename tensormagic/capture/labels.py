@@ -45,7 +45,7 @@ def is_place(value: Any) -> bool:
 
 
 def kind_of(labels: Any) -> str:
-    """Of which kind labels are."""
+    """The dtype kind of an index of labels."""
     own = labels.labels if isinstance(labels, Chosen) else labels
     return kind_of(own) if isinstance(own, Chosen) else str(getattr(own.dtype, "kind", "O"))
 

@@ -142,7 +142,7 @@ def of_classes_of(known: Node, node: Node) -> Node:
 
 
 def one_class(t: Type) -> Classes:
-    """Those of a number of one class."""
+    """The classes of a number that can only be of one."""
     return Classes(constant(number(t)), frozenset({t}))
 
 

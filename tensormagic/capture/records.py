@@ -23,33 +23,35 @@ from tensormagic.ir.type import Type
 
 @dataclass
 class Effort:
-    """How much a capture has cost, and what Python runs of it.
+    """The cost of a capture so far, and of the code in it that Python runs.
 
     Parameters
     ----------
     nodes
-        How many nodes there are.
+        The number of nodes built.
     driving, iterations, driven
-        In how many loops the code is that Python runs, how many iterations these have begun, and in how many Python decides.
+        The depth of nested loops that Python runs, the iterations that these have begun, and the depth of those in
+        which Python takes decisions.
     asked, calls, iterated, begun, wall
-        How many values the code has asked for on the way, how often it has called functions of the user's, how many iterations of all
-        loops Python has begun, and when the code has begun, by the clock of its thread and by the one on the wall.
+        The number of values that the code has asked for, of calls of user functions, and of loop iterations begun by
+        Python; the start of the capture by the thread's clock and by the wall clock.
     places, repeats
-        The places that have asked for values, and how many of these values one has asked for that had asked before.
+        The places that have asked for values, and the number of values asked for by a place that had asked before.
     ahead
-        What foresees the innermost loop that Python runs.
+        The object that looks ahead in the innermost loop that Python runs.
     ran
-        The seconds of the thread that the values took to be computed, once their graphs were there.
+        The seconds of the thread spent on computing values whose graphs were complete.
     again
-        Asked where the graph grows large while Python runs iterations: whether the code can be run without one, once this is given up.
+        Called when the graph grows large in iterations run by Python: whether the code can be run without a graph
+        instead.
     hurried
         Whether a statement of this text was given up for that before.
     unstaged
         Why control flow was left to Python, by place.
     chosen
-        How often conditions that Python has asked for were false, and true, by place.
+        For each place with conditions that Python has asked for, how often these were false, and true.
     rests
-        For loops that were left to Python, by code, when they are to be asked again.
+        By code, when to ask again about loops that were left to Python.
     """
 
     nodes: int = 0
@@ -128,20 +130,20 @@ class Outside:
     Parameters
     ----------
     strangers, shown, unshown, looked_at
-        Arrays that no graph holds, which the code has met; arrays whose memory NumPy has made others of, with what they held; lent
-        memory that is still to get what was stored; and lent memory that a trace has read.
+        Arrays met by the code that no graph can hold; arrays whose memory NumPy shares with others, with their content
+        then; shared memory that a store is still to be written to; and shared memory that a trace has read.
     on_values
         The functions that were not captured and ran on values, in order.
     taken
-        What numbers were taken of on the way, which no derivative goes through, and where.
+        The nodes whose numbers were read, which cuts derivatives, and where.
     lost
-        What was stored into arrays that are not captured, as numbers, and where.
+        The nodes stored as plain numbers into arrays that are not captured, and where.
     generators
         While code runs that is not captured: the notebook's generators that it may draw from.
     made
-        Objects that are not captured and that the code has made itself: how they are changed, nobody else sees.
+        Objects that are not captured, made by the code itself, whose changes nobody else sees.
     looks
-        How often code without values has looked at a clock: the second look measures time.
+        How often code without values has read a clock: the second read measures time.
     """
 
     strangers: list[np.ndarray[Any, Any]] = field(default_factory=list[np.ndarray[Any, Any]])
@@ -241,26 +243,28 @@ class Names:
 
 @dataclass
 class Heap:
-    """What code that is tried out stores into, and what follows from these stores.
+    """The stores of code on trial, and what depends on them.
 
     Parameters
     ----------
     trials
-        Code that is being tried out, outermost first.
+        The running trials, outermost first.
     journals
-        For each trial, what the buffers that it stores into held before.
+        For each trial, the old contents of the buffers that it stores into.
     followed
-        Buffers, and what follows stores into them since code is being tried out.
+        Buffers, and the followers of stores into them registered during trials.
     held
-        What loops whose iterations are running go over.
+        The objects that running loops iterate over.
     watched
-        Lists and dictionaries that stand for elements of grown lists, with what they held, and where: a change would be lost.
+        Lists and dictionaries that stand for elements of grown lists, with their content then, and the place: a change
+        would be lost.
     listed
-        All that were noted there so far, by identity: what stands for one of them behind a branch or a loop is noted, too.
+        All that were ever watched, by identity: their stand-ins after a branch or a loop are watched, too.
     chosen
         Containers between which a data-dependent condition chooses: the code may not change them.
     once
-        For each call that is one for many, the iterators that were there before it, and what refuses to take from these.
+        For each call that is one for many, the iterators that existed before it, and the error for advancing one of
+        these.
     """
 
     trials: list[Any] = field(default_factory=list)
@@ -277,19 +281,19 @@ class Heap:
 
 @dataclass
 class Inputs:
-    """What inputs are, and what they stand for.
+    """The inputs of the graph, and the stand-ins among them.
 
     Parameters
     ----------
     values
-        What inputs are in the call that a function is captured for, and what follows from that, as far as it was asked for.
+        The values of inputs in the call that a function is captured for, and values computed from these so far.
     stand_ins, behind
-        Inputs that stand for something within functions that the code calls, and what stands behind those and others that stand in
-        for a part of the code.
+        Inputs that stand for arguments inside called functions; the nodes that these, and stand-ins for other parts of
+        the code, stand for.
     standing
-        In how many functions the code is whose arguments inputs stand for: what is made of these has no value there.
+        The depth of functions whose arguments are stand-ins: nodes that depend on these have no value there.
     supposed
-        Conditions of the branches that the code is in, and whether they hold there.
+        The conditions of the enclosing branches, and whether they hold there.
     """
 
     values: dict[Node, Any] = field(default_factory=dict[Node, Any])
@@ -301,23 +305,23 @@ class Inputs:
 
 @dataclass
 class Order:
-    """What may raise, check or print, in the order of the code.
+    """The nodes that may raise, check or print, in program order.
 
     Parameters
     ----------
     made, ahead
-        What the expressions of a function have given, used or not; of a cell, what may raise when it is computed. How many of
-        these are computed before whatever the code has printed or checked last.
+        The values of a function's expressions, used or not; for a cell, the nodes that may raise. How many of these are
+        computed before the last check or print.
     looked
-        The operations of a cell that have been looked at for that.
+        The operations of a cell that have been examined for that.
     awaited
-        Checks, and what is printed, in functions of which no value waits for them.
+        Checks and prints in functions that no value waits for.
     whole
-        Whether the body of one function is captured that gives its results all at once: none of them has to wait for its checks.
+        Whether one function is captured whose results are computed together, so that none has to wait for its checks.
     within
-        For each part of the code that derivatives compute again, what its expressions have given.
+        For each part of the code that derivatives recompute, the values of its expressions.
     checks
-        What stands for the checks of data that the graph makes when it runs: 0 where there is none.
+        The token of the checks that the graph makes when it runs: 0 if there is none.
     """
 
     made: list[Node] = field(default_factory=list[Node])

@@ -83,7 +83,7 @@ class Cluster:
     def __call__(
         self, stage: Stage, sizes: Sizes, reads: Sequence[Any], inputs: Sequence[Chunked]
     ) -> tuple[list[Any], list[Chunked]]:
-        """The parts of all chunks, and what stands for the results with rows."""
+        """The parts of all chunks, and the results with rows as chunks."""
         if len(inputs) > len(self.arguments):
             return replace(self, arguments=[*inputs])(stage, sizes, reads, inputs)
         parts, rows = self._results(stage, sizes, reads)
@@ -93,7 +93,7 @@ class Cluster:
         ]
 
     def _rows(self, node: Node, axis: int, found: list[Any], sizes: Mapping[Any, int]) -> Chunked:
-        """What stands for a result with rows, of which each chunk has ``found``."""
+        """A result with rows as an argument in chunks, made of what each chunk has ``found``."""
         others = [s for k, s in enumerate(node.type.shape) if k != axis]
         pieces: list[Any] = [None] * len(self.lengths)
         for own, rows in zip(self.groups, found, strict=True):
@@ -178,7 +178,7 @@ class Cluster:
         return Chunk(number, self.before[number], number == len(self.groups) - 1)
 
     def pieces(self, number: int, given: Sequence[list[Any]] | None = None) -> list[list[Any]]:
-        """For each argument what stands for the rows of a chunk, and for those that the next one lends it."""
+        """For each argument, the pieces of its rows in a chunk, and of those that the next chunk lends it."""
         dask: Any = import_module("dask")
         given = [a.pieces for a in self.arguments] if given is None else given
         pieces = [[own[p] for p in self.groups[number] if own[p] is not None] for own in given]
@@ -207,5 +207,5 @@ class Cluster:
 
 
 def _sent(graphs: Sequence[Graph]) -> dict[str, Any]:
-    """How the graphs of chunks travel: as text, with their lines beside it."""
+    """The graphs of chunks in the form that is sent: as text, with the source lines of their nodes."""
     return {"texts": tuple(g.text for g in graphs), "lines": tuple(lines_of(g) for g in graphs)}

@@ -31,16 +31,16 @@ MOST = 1 << 20  # workers that are thought of
 
 @dataclass(frozen=True)
 class StageCost:
-    """One stage.
+    """The cost of one stage.
 
     Parameters
     ----------
     kernels, chunk
-        Its kernels, and the seconds of a chunk on one core.
+        Its kernels, and the seconds for one chunk on one core.
     parameters, part, lent
-        The bytes of what each worker reads, of the parts of a chunk, and of the rows that are lent to one.
+        The bytes that each worker reads, of the parts of a chunk, and of the rows lent to a chunk.
     times
-        How often it is run: the iterations of a loop around it; 1 where these depend on data.
+        The number of runs: the iterations of the enclosing loop; 1 if these depend on data.
     """
 
     kernels: int
@@ -153,7 +153,7 @@ class SplitPlan:
 def planned(
     name: str, split: Split, chunks: Sequence[int], row: int, sizes: dict[Symbol, int], level: str
 ) -> SplitPlan:
-    """The plan of a function that is split into chunks of these numbers of rows, of which each has ``row`` bytes."""
+    """The plan of a function that is split into chunks of these numbers of rows, each row of ``row`` bytes."""
     rows = sum(chunks)
     mean = max(1, round(rows / len(chunks)))
     stages = tuple(_stages(split, sizes, mean, row, level))
@@ -163,7 +163,7 @@ def planned(
 def _stages(
     split: Split, sizes: dict[Symbol, int], rows: int, row: int, level: str, times: int = 1
 ) -> Iterator[StageCost]:
-    """The stages of a graph, and those of what is driven between them, for chunks of so many rows."""
+    """The stages of a graph and of the regions driven between them, for chunks of ``rows`` rows."""
     known = {**sizes, split.own: rows + split.halo}
     for stage in split.stages:
         yield _stage(stage, split, known, row, level, times)

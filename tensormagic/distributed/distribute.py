@@ -96,7 +96,7 @@ class Distributed:
     def _captured(
         self, args: tuple[Any, ...], names: tuple[str, ...], chunks: dict[int, Chunked], rows: int
     ) -> Captured:
-        """The function captured and split for arguments like these: as it was before, where what it reads is as it was."""
+        """The function captured and split for arguments of these kinds; an earlier capture, if what it reads is unchanged."""
         least = min(MOST, 1 << (rows.bit_length() - 1))
         given = tuple(_typed(chunks[k], least) if k in chunks else a for k, a in enumerate(args))
         key = config.math, names, _key(given)
@@ -167,7 +167,7 @@ class Distributed:
 
     @property
     def dashboard_link(self) -> str:
-        """Where the cluster shows what it does: an address for a browser."""
+        """The address of the cluster's dashboard."""
         return str(self.client.dashboard_link)
 
     def __repr__(self) -> str:
@@ -278,7 +278,7 @@ def _check(value: Any, is_chunked: bool) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Captured:
-    """A function that was captured for arguments of some kinds, split; and what it has read."""
+    """A function captured and split for arguments of some kinds, with the record of what it has read."""
 
     key: Any
     given: tuple[Any, ...]  # kept: the key has the identities of objects
@@ -292,7 +292,7 @@ _KEPT = 32  # captures of one function
 
 
 def captured(function: Callable[..., Any], given: tuple[Any, ...], key: Any, names: tuple[str, ...] = ()) -> Captured:
-    """A function captured and split for arguments of these kinds; those that are split are types, and the last ones have ``names``."""
+    """Capture and split a function; split arguments are given as types, and the last arguments have ``names``."""
     found = traced(function, given, names)
     leaves = [v for v in flatten(given)[0] if isinstance(v, Typed | Tensor) or is_input(v)]
     places = [k for k, v in enumerate(leaves) if isinstance(v, Typed)]
@@ -301,7 +301,7 @@ def captured(function: Callable[..., Any], given: tuple[Any, ...], key: Any, nam
 
 
 def _is_of_each_row(function: Callable[..., Any], given: tuple[Any, ...]) -> bool:
-    """Whether it is what :func:`tensormagic.vmap` gives, over the rows of what is split and of nothing else."""
+    """Whether the function is a :func:`tensormagic.vmap` over the rows of the split arguments only."""
     made: Any = of_callable(function).made
     if made is None or made[0] != "vmap":
         return False
@@ -321,7 +321,7 @@ def _typed(chunk: Chunked, least: int) -> Typed:
 
 
 def _key(given: tuple[Any, ...]) -> Any:
-    """What a capture depends on, beside what it reads: the kinds of arrays and numbers, and what else the arguments are."""
+    """What a capture depends on besides what it reads: the structure of the arguments, and the kinds of arrays and numbers."""
     leaves = [v.numpy() if isinstance(v, Tensor) else v for v in flatten(given)[0]]
     kinds = [
         str(v.type) if isinstance(v, Typed) else (type(v), signature(v)) if is_input(v) else fixed(v) for v in leaves
@@ -330,7 +330,7 @@ def _key(given: tuple[Any, ...]) -> Any:
 
 
 def grouped(lengths: Sequence[int], short: int) -> list[list[int]]:
-    """The numbers of the pieces that each chunk is made of: one, but for those that are too short to be chunks."""
+    """The indices of the pieces that make up each chunk: usually one; short pieces are joined with the one before."""
     found: list[list[int]] = []
     for k, rows in enumerate(lengths):
         if found and rows <= short:
@@ -343,7 +343,7 @@ def grouped(lengths: Sequence[int], short: int) -> list[list[int]]:
 
 
 def _leaves(args: tuple[Any, ...], chunks: dict[int, Chunked]) -> list[Any]:
-    """What is behind the parameters of a graph that was captured for these arguments, in order."""
+    """The values of the parameters of a graph captured for these arguments, in order."""
     found: list[Any] = []
     for k, value in enumerate(args):
         if k in chunks:

@@ -28,16 +28,16 @@ FEW = 4  # iterations that hand on rows, up to which these are computed again in
 
 @dataclass(frozen=True)
 class Driving:
-    """How a region is driven.
+    """How to drive a region: this process runs its control flow, and its graphs run on chunks.
 
     Parameters
     ----------
     graphs
         Its graphs, split, by the names of the parameters that hold them.
     begins
-        Its operands that are read before its graphs run: a choice, or a count and what the iterations begin with.
+        The operands that are read before its graphs run: the choice, or the count and the initial carries.
     axes
-        The axis of rows in its results, as a node has it.
+        The axis of rows in its results, as for a node.
     in_order
         Whether an iteration has to wait for the one before.
     """
@@ -49,7 +49,7 @@ class Driving:
 
 
 def driving(node: Node, axes: Sequence[Any], rows: Size, within: Within) -> Driving | None:
-    """How a region is driven whose operands have their rows along these axes; None where there is no way.
+    """How to drive a region whose operands have their rows along these axes; None if it cannot be driven.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def driving(node: Node, axes: Sequence[Any], rows: Size, within: Within) -> Driv
     Raises
     ------
     CaptureError
-        Where a graph takes rows together in a way that has no rule.
+        If a graph combines rows in a way that has no rule.
     """
     if any(t.form == "tape" for n in (node, *node.args) for t in n.types):
         return None
@@ -75,7 +75,7 @@ def driving(node: Node, axes: Sequence[Any], rows: Size, within: Within) -> Driv
 
 
 def _loop(node: Node, axes: Sequence[Any], rows: Size, within: Within) -> Driving | None:
-    """A loop whose number of iterations, or test, is the same for all rows; None where what it hands on has other rows."""
+    """How to drive a loop whose count or test is the same for all rows; None if its carries have other rows."""
     first, carries = int(node.op.counted), node["carries"]
     begins = node.args[: first + carries]
     own = list(axes[first : first + carries])
@@ -116,7 +116,7 @@ def _is_leading(node: Node, axis: Any, rows: Size) -> bool:
 
 
 def _over(graph: Graph, operands: Sequence[Node]) -> list[Node]:
-    """The results of a graph of a region on these operands, in the sizes of these."""
+    """The results of a region's graph applied to operands, in terms of their sizes."""
     sizes, _ = matched(graph, operands, "a region")  # what else holds was checked where it was made
     return instantiated(graph.results, dict(zip(graph.parameters, operands, strict=True)), sizes)
 

@@ -18,7 +18,7 @@ LEAST = 2  # rows that are split: NumPy may stretch one
 
 
 def of_few(call: Callable[..., Any], args: tuple[Any, ...], chunks: Mapping[int, Chunked], split: Split) -> Any:
-    """What a function gives for the rows that there are; ``split`` says which of its results have rows."""
+    """Compute a function of few rows in this process; ``split`` says which of its results have rows."""
     leaves, build = computed(call(*(brought(chunks[k]) if k in chunks else a for k, a in enumerate(args))))
     values = [v.numpy() if isinstance(v, Tensor) else v for v in leaves]
     arrays: Any = import_module("dask.array")

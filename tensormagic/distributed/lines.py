@@ -31,7 +31,7 @@ def tell(
     lines: Sequence[str],
     where: str,
 ) -> None:
-    """Have an error say at which line it was raised, and for which rows; nodes that it names stay here."""
+    """Add the line and the rows to an error's message; the nodes that it names are removed, since they are not sent."""
     numbers = {node: k for k, node in enumerate(every_node(graph))}
     node = getattr(error, "tensor_node", None)
     if node not in numbers:  # of a graph that was rewritten, or of machine code, which knows no nodes

@@ -16,7 +16,7 @@ from tensormagic.ir.plain_texts import key_text
 def parameter_names(
     function: Callable[..., Any], args: Sequence[Any], usual: Sequence[str], named: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Those of a graph's parameters: the arguments' by their places in these; what is read from outside has its ``usual`` name.
+    """The names of a graph's parameters: those of the arguments; values read from outside have their ``usual`` names.
 
     The last arguments were given by the names in ``named``.
     """
@@ -28,7 +28,7 @@ def parameter_names(
 
 
 def result_names(function: Callable[..., Any], args: Sequence[Any], count: int) -> tuple[str, ...]:
-    """Those of the results; a gradient is called by what it is with respect to."""
+    """The names of the results; a gradient is named after its variable."""
     usual = tuple(f"result {k + 1}" for k in range(count)) if count > 1 else ("result",)
     made: Any = of_callable(function).made
     if made is None or made[0] not in {"grad", "value_and_grad"}:
@@ -58,7 +58,7 @@ def _inputs(name: str, value: Any) -> Iterator[str]:
 
 
 def _items(value: Any) -> list[tuple[Any, Any]] | None:
-    """The parts of a container of Python's, each with what stands in brackets for it; None for anything else."""
+    """The items of a dict, list or tuple, each with its key in brackets; None for other values."""
     if type(value) is dict:
         return [(key_text(key), part) for key, part in value.items()]
     return list(enumerate(value)) if type(value) in {list, tuple} else None

@@ -114,21 +114,22 @@ class Report:
     Attributes
     ----------
     rows, chunks, stages
-        How many rows and chunks there are, and how often the chunks are gone over.
+        The numbers of rows and of chunks, and of passes over the chunks.
     data, parameters, halos, parts, results
-        What was sent: chunks to workers (none where they are there already, or are read there); values that are the same for all rows,
-        to each worker that computed; rows lent to a neighbour; parts between workers and to the client.
+        The traffic: chunks sent to workers (none if they are already there, or read there); values that are the same
+        for all rows, sent to each worker that computed; rows lent to a neighbour; parts sent between workers and to the
+        client.
     workers
         What each worker did.
     found
-        Of how many chunks' computations all machine code was there already, in the process or in its cache.
+        For how many chunks all machine code was ready, in the process or in its cache.
     lost, doubled
         Workers that were lost, whose chunks were computed again; and chunks that took long and were computed twice.
     seconds
-        How long the call took.
+        The duration of the call.
     passed, within, call
-        What each stage has moved, also those of loops and branches that are driven, by their nodes; and what was computed: a
-        notebook draws it.
+        The traffic of each stage, and that of driven loops and branches, by their nodes; and the split function, which
+        a notebook draws.
     """
 
     name: str
@@ -223,7 +224,7 @@ def page_of(title: str, tables: Tables) -> str:
 
 
 def counted(count: int, what: str) -> str:
-    """A count of what is named, in one or several."""
+    """A count with its noun, in the singular or plural."""
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 

@@ -31,9 +31,9 @@ class Chunks(Protocol):
     def __call__(
         self, stage: Stage, sizes: Sizes, reads: Sequence[Any], inputs: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
-        """The parts of all chunks, put together; and what stands for the results with rows.
+        """The combined parts of all chunks, and the results with rows.
 
-        ``inputs`` stand for the rows that the stage reads, and ``reads`` are the whole values.
+        ``inputs`` are the rows that the stage reads, and ``reads`` the whole values.
         """
         ...
 
@@ -55,7 +55,7 @@ def of_chunk(
 
 
 def computed(graph: Graph, sizes: Sizes, values: Sequence[Any], level: str, tier: str) -> list[Any]:
-    """The results of a graph, with the same bits whatever was computed before: compiled code is waited for, where there is any."""
+    """The results of a graph, with reproducible bits: compiled code is waited for if the tier has it."""
     executable = session.executable(graph, level)
     if tier == "numpy":
         return executable.by_numpy(sizes, *values)
@@ -64,18 +64,18 @@ def computed(graph: Graph, sizes: Sizes, values: Sequence[Any], level: str, tier
 
 
 def run(split: Split, shapes: Sequence[tuple[int, ...]], given: Mapping[int, Any], chunks: Chunks) -> list[Any]:
-    """The results of a function that is split: what stands for those with rows, and the others as values.
+    """Compute a split function; results with rows are returned in chunks, and the others as values.
 
     Parameters
     ----------
     split
-        What is computed.
+        The split function.
     shapes
-        Those of all parameters, with all rows.
+        The shapes of all parameters, with all rows.
     given
         The values of the parameters that are not split, by number.
     chunks
-        What computes chunks.
+        Computes the chunks.
     """
     sizes = split.source.bind(shapes)
     split.graph.bind(shapes)
@@ -135,7 +135,7 @@ def _drive(
 
 
 def _once(whole: Whole, sizes: Sizes, values: dict[Node, Any]) -> None:
-    """Compute what is whole."""
+    """Compute the nodes that do not depend on rows."""
     if not whole.gives:
         return
     for node in whole.reads:
@@ -153,7 +153,7 @@ def put_together(results: Sequence[Sequence[Any]], ufuncs: Sequence[str]) -> lis
 
 
 def combined(parts: Sequence[Any], ufunc: np.ufunc) -> Any:
-    """The parts of chunks put together in a binary tree: neighbours first, and then the results of these."""
+    """The parts of chunks combined in a binary tree: neighbours first, then the results."""
     while len(parts) > 1:
         pairs = [ufunc(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = [*pairs, *parts[len(pairs) * 2 :]]

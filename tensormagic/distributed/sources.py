@@ -127,7 +127,7 @@ class Chunked:
 
     @property
     def arrives(self) -> str:
-        """How its rows come to be on the workers."""
+        """How its rows get to the workers."""
         if self.sent:
             return "sent"
         return "there" if isinstance(self.pieces[0], import_module("distributed").Future) else "read"
@@ -221,9 +221,9 @@ def _rows(value: Any) -> int:
 
 
 def _lengths(values: Sequence[Any]) -> tuple[int, ...]:
-    """The rows of each chunk: as batches come, else as is said, else as an array of Dask has them, else by bytes.
+    """The number of rows in each chunk: those of the batches, else as specified, else those of a Dask array, else by bytes.
 
-    They follow from the arguments alone, and not from the cluster: so do the bits of what is summed.
+    They only depend on the arguments, and not on the cluster, so that sums have the same bits everywhere.
     """
     for value in values:
         if isinstance(value, _Batches):
@@ -281,9 +281,9 @@ def _read_later(value: Any, lengths: tuple[int, ...], client: Any, sent: Moved) 
 
 
 def _named(array: Any) -> Any:
-    """An array under keys of its own, which what goes before is fused into.
+    """An array under keys of its own, which fuse with its predecessors.
 
-    Tasks under one key that Dask fuses otherwise for another computation must not meet.
+    Otherwise tasks that Dask fuses differently in another computation could share a key.
     """
     arrays: Any = import_module("dask.array")
     return arrays.map_blocks(_same, array, dtype=array.dtype, name=f"rows-{uuid.uuid4().hex}", meta=array._meta)  # noqa: SLF001 (of Dask)
@@ -296,9 +296,9 @@ def _delayed(array: Any, *, optimize: bool) -> list[Any]:
 
 
 class Computed:
-    """Rows that are computed by the worker that reads them: a graph of Dask, and the key of the rows in it.
+    """Rows that the reading worker computes itself: a Dask graph, and the key of the rows in it.
 
-    This is no dataclass: Dask looks into dataclasses, and would compute what the graph names first.
+    This is not a dataclass: Dask traverses dataclasses, and would compute the graph's tasks first.
     """
 
     def __init__(self, graph: dict[Any, Any], key: Any) -> None:
@@ -310,7 +310,7 @@ class Computed:
 
 
 def _alone(array: Any, pieces: Sequence[Any]) -> list[Any] | None:
-    """The blocks of an array, each with all that it is computed of; None where two have something in common, or it lies on workers."""
+    """The blocks of an array, each with its complete graph; None if two share a task, or blocks are already on workers."""
     if import_module("distributed").client.futures_of(array):
         return None
     cull: Any = import_module("dask.optimization").cull

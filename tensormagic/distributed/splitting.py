@@ -59,16 +59,16 @@ def split(
     places
         The numbers of the parameters that are split.
     level
-        What may be rewritten; as it is set, where none is given.
+        The rewriting level; None for the configured one.
     sites
-        Where nodes came from, for messages.
+        The sites of nodes, for messages.
     each
-        Whether it is that of a function of single rows, for a stack of them: then rows are apart, whatever is done for all at once.
+        Whether it is the graph of a ``vmap`` over the rows: then rows are independent, except for effects.
 
     Raises
     ------
     CaptureError
-        Where rows are mixed in a way that has no rule, with the line of the user's code.
+        If rows are mixed in a way that has no rule, with the line of the user's code.
     """
     batch = _batch_of(graph, places)
     if graph.ops & _DRAWS:
@@ -219,7 +219,7 @@ class _Splitting:
         return any(self.axis[a] is not None for a in node.needs) or _mentions(node, self.batch)
 
     def _axis_by_size(self, node: Node) -> int:
-        """The axis that is as long as there are rows; -1 where there is none, as in the middle of what is done for all at once."""
+        """The axis whose length is the number of rows; -1 if there is none, as for intermediate results common to all rows."""
         if is_effect(node.op):
             self._refuse(node, "is done once for each call, and not for each chunk")
         return (
@@ -229,7 +229,7 @@ class _Splitting:
         )
 
     def _axis(self, node: Node) -> Any:
-        """The axis of rows, or one for each result; None for what is whole; for a part, what combines two of them."""
+        """The axis of rows, or one for each result; None for a whole value; for a part, the ufunc that combines two of them."""
         if node.op is PARAMETER:
             return 0 if node["index"] in self.places else None
         axes = [self.axis[a] for a in node.args]
@@ -259,7 +259,7 @@ class _Splitting:
         raise _Refused(node, found or refused)
 
     def _driving(self, node: Node, axes: Sequence[Any]) -> Driving | CaptureError | None:
-        """How a region is driven, or what is in the way."""
+        """How to drive a region, or the error that prevents it."""
         if node not in self.known:
             try:
                 self.known[node] = driving(node, axes, atom(self.batch), self._within)
@@ -268,7 +268,7 @@ class _Splitting:
         return self.known[node]
 
     def _within(self, results: Sequence[Node], state: Sequence[Node], axes: Sequence[Any]) -> Inner:
-        """What a graph of a region computes of its state and of what is around it, split."""
+        """Split a graph of a region, as a function of its state and of outer nodes that it reads."""
         inside = topological(results, stop=self._is_around)
         reads = tuple(n for n in inside if self._is_around(n) and n.op is not CONSTANT)
         own = [*axes, *(self.axis[n] for n in reads)]
@@ -282,7 +282,7 @@ class _Splitting:
         return Inner(found, reads)
 
     def _is_around(self, node: Node) -> bool:
-        """Whether what is in a region reads it: whole values, and rows that are there."""
+        """Whether a node is outside of a region and available there: a whole value, or rows that exist."""
         return node in self.axis and (self.axis[node] is None or node.op is PARAMETER or node in self.left)
 
     def _is_kept(self, node: Node) -> bool:
@@ -290,7 +290,7 @@ class _Splitting:
         return self.axis[node] is not None and node.op is not PARAMETER and node not in self.left
 
     def _fits(self, node: Node, found: Any) -> None:
-        """That the number of rows stands at the axis of rows, and nowhere else."""
+        """Check that the number of rows is the size of the axis of rows, and of no other axis."""
         every = found if isinstance(found, tuple) else (found,) * len(node.types)
         for t, axis in zip(node.types, every, strict=True):
             for k, size in enumerate(t.shape):
@@ -433,7 +433,7 @@ class _Splitting:
         return self._cut(wanted, given, {self.batch: atom(self.own)}, changed, kept)
 
     def _is_whole(self, node: Node, own: set[Node]) -> bool:
-        """Whether a chunk reads it: not what it computes."""
+        """Whether a node is a whole value that a chunk reads and does not compute."""
         return self.axis[node] is None and node not in own
 
     def _whole(self, wanted: Sequence[Node], parts: Sequence[Node], under: Graph = _FREE) -> Whole:
@@ -456,9 +456,10 @@ class _Splitting:
         kept: Change = lambda _node, new: new,
         under: Graph = _FREE,
     ) -> Graph:
-        """The graph of ``wanted``, over parameters in the place of ``reads``.
+        """The graph of ``wanted``, with parameters in place of ``reads``.
 
-        ``changed`` is what a node becomes of what it is rebuilt as; ``kept`` what is handed back of it, or summed over rows.
+        ``changed`` maps a node and its rebuilt version to the one to use; ``kept`` to the one to return, or to sum over
+        rows.
         """
         known: dict[Node, Node] = {}
         for k, node in enumerate(reads):

@@ -31,27 +31,27 @@ class Whole:
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """What is computed for each chunk, after what it reads has been computed once.
+    """A computation on each chunk, with the values that it reads computed once before.
 
     Parameters
     ----------
     before
-        What is computed once, of parameters and of the parts of earlier stages.
+        What is computed once, from parameters and from the parts of earlier stages.
     inputs
-        What a chunk reads of rows: the parameters that are split, and rows that driven regions have left.
+        The rows that a chunk reads: the split parameters, and rows that driven regions have left.
     chunk
-        The graph of a chunk: its parameters are its rows of ``inputs``, with the halo; where it is ``numbered``, how many rows
-        come before it; then whole values.
+        The graph of a chunk. Its parameters are its rows of ``inputs``, with the halo; if ``numbered``, the number of
+        rows before it; then whole values.
     end
-        The same for the last chunk, which has no halo.
+        The graph of the last chunk, which has no halo.
     numbered
-        Whether a chunk reads which rows it has.
+        Whether a chunk reads its row numbers.
     reads
         The whole values that it reads.
     parts
-        The nodes whose parts are its first results, each with the name of what combines two of them.
+        The nodes whose parts are its first results, each with the name of the ufunc that combines two of them.
     rows
-        Its other results, each with the axis of the rows: results of the function, and what driven regions read.
+        Its other results, each with the axis of the rows: results of the function, and values that driven regions read.
     """
 
     before: Whole
@@ -82,22 +82,22 @@ class Inner:
 
 @dataclass(frozen=True, eq=False)
 class Driven:
-    """A loop or a branch that this process drives, as its graphs take rows together: each of them is split as a function is.
+    """A loop or a branch that this process drives, because its graphs combine rows: each of them is split like a function.
 
     Parameters
     ----------
     node
         The loop or branch.
     before
-        What is computed once: what it and its graphs read without rows.
+        What is computed once: the whole values that it and its graphs read.
     begins
-        Its operands that are read before its graphs run: a choice, or a count and what the iterations begin with.
+        The operands that are read before its graphs run: the choice, or the count and the initial carries.
     graphs
         Its graphs, by the names of the parameters that hold them.
     gives, left
         Its results, and those of them that have rows.
     level
-        How many stages come before it.
+        The number of stages before it.
     """
 
     node: Node
@@ -118,27 +118,28 @@ class Split:
     source
         The graph before rewriting: its guards are those of all rows.
     graph
-        The graph after rewriting: what is put together has the number of all rows.
+        The graph after rewriting, in which combined values have the number of all rows.
     places
         The parameters that are split.
     batch
-        The symbol of the number of rows.
+        The symbol for the number of rows.
     own
-        The symbol of the number of rows of a chunk, with its halo.
+        The symbol for the number of rows of a chunk, with its halo.
     halo
-        How many rows of the next chunk a chunk reads.
+        The number of rows of the next chunk that a chunk reads.
     short
-        Chunks of so few rows are joined with the one before: they cannot lend it its halo, or are captured in no loop or branch.
+        Chunks of at most so many rows are joined with the one before: they cannot lend it its halo, or no loop or
+        branch was captured for so few.
     missing
-        For each result with rows, how many it has less than the arguments.
+        For each result with rows, how many fewer it has than the arguments.
     stages
-        What chunks compute, in order.
+        The computations of chunks, in order.
     driven
-        What is driven before, between and behind the stages, in order.
+        The regions driven before, between and after the stages, in order.
     axes
         The axis of rows of each result that has some, by its number.
     last
-        What is computed of all parts: the results without rows.
+        The computation of the results without rows from all parts.
     """
 
     source: Graph

@@ -69,9 +69,9 @@ def heads(values: Sequence[Any], count: int) -> list[Any]:
 
 
 def on_worker(job: Job, chunk: Chunk, *pieces: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """The parts of a chunk, what is told of it, and its results with rows.
+    """The parts of a chunk, the worker's report on it, and its results with rows.
 
-    Of each argument there are pieces: rows that stand one after the other.
+    Each argument comes in pieces of consecutive rows.
     """
     _alone()
     start, processor = time.perf_counter(), time.process_time()
@@ -103,9 +103,9 @@ def _joined(pieces: list[Any]) -> Any:
 
 
 def together(ufuncs: tuple[str, ...], whole: bool, *results: Any) -> tuple[list[Any], list[Told], int, int]:
-    """The parts of neighbouring chunks put together; what is told of them; and how many came from other workers, with their bytes.
+    """Combine the parts of neighbouring chunks; also the reports, and the number and bytes of parts from other workers.
 
-    ``whole``: what is given are whole results of chunks, and not their parts alone.
+    ``whole``: the given results are whole results of chunks, and not only their parts.
     """
     here = _here()
     results = tuple(r[0] for r in results) if whole else results
@@ -120,7 +120,7 @@ def together(ufuncs: tuple[str, ...], whole: bool, *results: Any) -> tuple[list[
 
 
 def _is_there(job: Job, chunk: Chunk) -> bool:
-    """Whether the machine code is there, or was found in the cache."""
+    """Whether the machine code was ready, or in the cache."""
     handle = session.executable(_read(job.texts[chunk.last]), job.how[0]).compile()
     ready = handle.ready()
     handle.wait()
@@ -128,7 +128,7 @@ def _is_there(job: Job, chunk: Chunk) -> bool:
 
 
 def _alone() -> None:
-    """Have a process that Dask has started for a worker use the threads that Dask gives it, unless its environment says how many."""
+    """Restrict a worker process to the threads that Dask assigns it, unless the environment sets a number."""
     if import_module("distributed").get_worker().nanny and "TENSORMAGIC_THREADS" not in os.environ:
         config.threads = 1
 

@@ -61,7 +61,7 @@ class Handed:
         self.progress = Counted("on the cluster: chunk", chunks)
 
     def results(self) -> list[Any]:
-        """The parts of each block, put together, with what is told of them."""
+        """The combined parts of each block, with the reports on its chunks."""
         try:
             self._hand_out(range(self.progress.count))
             while True:
@@ -80,14 +80,14 @@ class Handed:
         return (import_module("concurrent.futures").CancelledError, import_module("asyncio").CancelledError)
 
     def _stop(self) -> None:
-        """Have the cluster leave what nobody waits for."""
+        """Cancel the tasks that nobody waits for."""
         known = [*self._chunks.values(), *self._second.values(), *(b for b in self._blocks if b is not None)]
         self._client.cancel(known, force=True)
 
     # handing out
 
     def _hand_out(self, numbers: Iterable[int]) -> None:
-        """Have these chunks computed, and the blocks that they are in."""
+        """Submit chunks, and the blocks that they belong to."""
         tasks = self._tasks(numbers)
         self._chunks.update(zip(tasks, self._client.compute([*tasks.values()], optimize_graph=False), strict=True))
         self._gather_blocks({k // BLOCK for k in tasks})
@@ -99,7 +99,7 @@ class Handed:
         return {k: task(sent, self.cluster.chunk(k), *self.cluster.pieces(k)) for k in numbers}
 
     def _gather_blocks(self, blocks: Iterable[int]) -> None:
-        """Have blocks put together from the chunks that there are."""
+        """Submit the tasks that combine blocks from their chunks."""
         for b in sorted(blocks):
             chunks = [self._chunks[k] for k in self._members[b]]
             if self._count:  # rows stay where they are
@@ -116,7 +116,7 @@ class Handed:
     # watching
 
     def _watch(self) -> None:
-        """Until all blocks are there."""
+        """Wait until all blocks are done, and repair losses."""
         began = last = looked = time.perf_counter()
         done = -1
         while pending := [b for b in range(len(self._blocks)) if not self._is_there(b)]:
@@ -131,7 +131,7 @@ class Handed:
                 looked = now
 
     def _patience(self, taken: float) -> float:
-        """How many seconds may go by without anything being done, where what is done has taken so many."""
+        """How many seconds may pass without progress, if the finished tasks took ``taken`` seconds."""
         if not self.progress.done:
             return STALLED
         return max(LATE[0], LATE[1] * taken * len(self.cluster.workers) / self.progress.done)
@@ -158,7 +158,7 @@ class Handed:
             pass
 
     def _mend(self, blocks: Sequence[int]) -> None:
-        """Take second answers that are there, and hand out again what was lost."""
+        """Accept finished second answers, and submit again what was lost."""
         lost: set[int] = set()
         changed: set[int] = set()
         for b in blocks:
@@ -176,7 +176,7 @@ class Handed:
         self._gather_blocks(changed - {k // BLOCK for k in lost})
 
     def _take_second(self, number: int) -> set[int]:
-        """Take the second answer of a chunk where it is there; the block that it is in."""
+        """Accept the second answer for a chunk if it is finished; the block that contains it."""
         second = self._second[number]
         if second.status != "finished":
             return set()
@@ -211,11 +211,12 @@ class Handed:
         self._hand_out(numbers)
 
     def _double(self, *, anyway: bool) -> None:
-        """Have what is left computed a second time, where there are workers that have nothing to do, or in any case.
+        """Compute the remaining chunks a second time if some workers are idle, or in any case if ``anyway``.
 
-        What waits behind a chunk that takes long takes as long, so all that is left, however much, is computed by those who are
-        free, and blocks are put together there. A worker keeps on with what was cancelled, while the scheduler holds it to be
-        free: which ones took long is remembered. What a scheduler has lost is computed in any case; workers do that last.
+        A task queued behind a slow one is as late, so all remaining chunks, however many, are computed by idle workers,
+        and their blocks are combined there. A worker goes on with a cancelled task although the scheduler considers it
+        idle, so the slow ones are remembered. Tasks that a scheduler has lost are computed in any case, by the workers
+        last.
         """
         self._refuse_paused()
         busy = {w for w, tasks in self._client.processing().items() if tasks}

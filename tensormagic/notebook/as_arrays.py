@@ -14,9 +14,10 @@ from tensormagic.capture.value import Tensor
 
 
 class AsArrays:
-    """NumPy's arrays and numbers in place of lazy values: under names, in attributes, containers, defaults and closures.
+    """Replaces lazy values by NumPy arrays and numbers: in variables, attributes, containers, defaults and closures.
 
-    An array is the memory of the lazy one, as ``np.asarray`` of it is in plain code: what is stored into either is seen in both.
+    An array shares the memory of the lazy one, as ``np.asarray`` of it does in plain code, so stores into either show
+    in both.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ class AsArrays:
             _put(holder, key, array)
 
     def put_back(self) -> None:
-        """Have the lazy values again, but for names that the code has bound otherwise, and arrays that it has given another shape."""
+        """Restore the lazy values, except where the code has rebound the name or changed the array's shape."""
         for holder, key, value, array in self._given:
             rebound = holder is self._space and key in self._binds and not isinstance(array, np.ndarray)
             same = _look(array) == self._looks[id(array)]
@@ -61,7 +62,7 @@ class AsArrays:
 
 
 def _look(value: Any) -> Any:
-    """What an array has of its own beside its memory."""
+    """The attributes of an array besides its memory."""
     return (value.shape, value.dtype, value.strides, value.flags.writeable) if isinstance(value, np.ndarray) else None
 
 

@@ -33,10 +33,11 @@ _SHELL = {
 
 
 class Asking:
-    """The cell that runs, where it is not captured, and what it has asked of lazy values.
+    """The plain cell that is running, with the values that it has asked of lazy values.
 
-    It goes on with arrays where one of its places, or of a function that it calls, has asked before, and what has been asked for took long.
-    Not where it uses what lazy values alone have: ``loss.grad(w)``. Lazy values that it has not bound otherwise are there again behind it.
+    If the same place in the cell, or in a function that it calls, asks again, and computing takes long, the cell goes
+    on with arrays, unless it uses what only lazy values have: ``loss.grad(w)``. Lazy values that it has not rebound are
+    restored after it.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ class Asking:
             self._arrays = None
 
     def counted(self, compute: Callable[[Sequence[Node]], list[Any]], nodes: Sequence[Node]) -> list[Any]:
-        """Compute what is asked for, and count that."""
+        """Compute the nodes that were asked for, and count the request."""
         if self._text is None or self._depth or context.current() is not None or threading.get_ident() != self._thread:
             return compute(nodes)
         self._depth, before, begun = 1, limits.computed, time.thread_time()
@@ -85,7 +86,7 @@ class Asking:
         return found
 
     def _go_on(self) -> None:
-        """Have arrays in place of lazy values for the rest of the cell."""
+        """Replace lazy values by arrays for the rest of the cell."""
         text, self._text = self._text, None
         body = text.partition("\n")[2] if text.startswith("%%") else text  # type: ignore[union-attr]
         source = self._shell.transform_cell(body)
@@ -100,7 +101,7 @@ class Asking:
 
 
 def _values_do(code: CodeType, reads: Sequence[str], space: Mapping[str, Any]) -> bool:
-    """Whether code that reads these names does with arrays what it does with lazy values."""
+    """Whether code that reads these names does the same with arrays as with lazy values."""
     there = [space[n] for n in reads if n in space]
     codes = [code, *(f.__code__ for f in functions_of(there, space))]
     names = frozenset[str]().union(*(named(c, "LOAD_NAME", "LOAD_GLOBAL") for c in codes))

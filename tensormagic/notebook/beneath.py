@@ -39,7 +39,7 @@ def _is_number(value: Any) -> bool:
 
 
 def plainly(value: Any, kind: str, others: Iterable[str]) -> str:
-    """Describe numbers that have no graph by their class; ``others`` names the variables that the graph beside them is of.
+    """Describe numbers without a graph by their class; ``others`` names the variables that the displayed graph belongs to.
 
     ``int · a number of Python's own, no graph``
     """

@@ -312,7 +312,7 @@ class ShownTensor(Tensor):
 
 
 class Reporting:
-    """What a cell gives is its value, as in any cell; what is shown in its place, or beside it, is the report."""
+    """The display of a cell: its value, as in any cell, or the report in its place or beside it."""
 
     def __init__(self) -> None:
         self._pending: Report | None = None

@@ -113,7 +113,7 @@ def method(name: str, owner: Any, written: str, way: str) -> str:
 
 
 def written_out(name: str) -> str:
-    """What is written for a function of that name that neither Python nor a notebook has.
+    """What to write instead of a common function that neither Python nor the notebook has; empty for other names.
 
     >>> written_out("relu"), written_out("loss")
     ('There is no function relu: write np.maximum(x, 0).', '')

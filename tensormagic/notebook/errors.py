@@ -180,7 +180,7 @@ def _names_of_store(text: str) -> list[str]:
 
 
 def described(value: Any) -> str:
-    """The type of a variable in a few words; empty for values that are no data."""
+    """The type of a variable in a few words; empty for functions and other values that are not data."""
     if isinstance(value, Tensor):
         return type_text(value.type)
     if isinstance(value, np.ndarray):

@@ -9,7 +9,7 @@ _Shape = tuple[str, ...]
 
 
 def fits_instead(misfit: Misfit) -> str:
-    """What to write in place of operands that do not fit; nothing where more than two do not.
+    """What to write in place of operands that do not fit; empty unless there are two.
 
     >>> from tensormagic.notebook.misfit import Misfit
     >>> fits_instead(Misfit(("X", "np.ones(7)"), (("50", "3"), ("7",)), (0, 1), (1,), "", "product"))

@@ -177,7 +177,7 @@ class TensorMagics(Magics):
         return Report(outcome, self.views, graph="graph" in options.show, rich=self.rich, panels=panels, new=new)
 
     def _tell(self, outcome: Outcome, seconds: float, *, plain: bool) -> None:
-        """Say what happened."""
+        """Report what happened in the cell."""
         read = ", ".join(f"{name} {type_text(tensor.type)}" for name, tensor in outcome.inputs.items())
         bound = ", ".join([*outcome.outputs, *(f"grad_{name}" for name in outcome.gradients)])
         how = "run as plain Python" if plain else "captured and computed"

@@ -161,7 +161,7 @@ def declare(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _used(function: Callable[..., Any], usage: str) -> Callable[..., Any]:
-    """Say in the documentation of a magic how it is typed."""
+    """Put the usage line into a magic's documentation."""
     _, _, rest = (function.__doc__ or "").removeprefix("::\n\n").partition("\n\n")
     function.__doc__ = f"::\n\n  {usage}\n\n{rest}"
     return function
@@ -170,9 +170,10 @@ def _used(function: Callable[..., Any], usage: str) -> Callable[..., Any]:
 def describe(
     *rows: tuple[str, str | None, str], usage: str, example: str
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give another magic its options, and their table with an example as its documentation.
+    """Decorate a magic with its options, and generate their table with an example as its documentation.
 
-    A row is an option or an argument, its metavariable (None for a switch), and what it does; ``usage`` is how it is typed.
+    A row is an option or an argument, its metavariable (None for a switch), and what it does; ``usage`` is how it is
+    typed.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -34,7 +34,7 @@ class Source:
 
 @dataclass
 class Outcome:
-    """What a run of a cell gave.
+    """The outcome of a run of a cell.
 
     Parameters
     ----------
@@ -43,39 +43,39 @@ class Outcome:
     result
         The last expression's value, or that of the final assignment.
     given
-        What ``Out`` holds for it, where that is something else: arrays of the notebook, and views of them.
+        The object that ``Out`` holds for it if it differs: arrays of the notebook, and views of them.
     name
-        What the result is called, where it has a name.
+        The name of the result, if it has one.
     shown
-        Whether the result is to be shown with its value.
+        Whether the result is displayed with its value.
     gradients, moving
-        Of the result, by variable; and the variable's node.
+        The gradients of the target, and the nodes of the variables that they are with respect to, by name.
     inputs
         The lazy array of each input.
     stored
         Names of notebook arrays that the cell has stored into.
     target
-        What the gradients are of.
+        The value that is differentiated.
     notebook
-        What the cell has read: the notebook's variables at that time.
+        The notebook's variables that the cell has read, as they were then.
     kept
-        What the cell could reach and change, as it was before.
+        A snapshot of everything that the cell could reach and change.
     wholes
-        Of the containers that gradients are with respect to: containers of gradients, by the container's name.
+        Containers of gradients, by the name of the container that they are with respect to.
     on_values
         The functions that were not captured and ran on values.
     formed
         The levels of the rules that formulas of plain numbers were computed by.
     chosen
-        How often conditions that have decided what is in the graph were false, and true, by place.
+        For each place with conditions decided during capture, how often these were false, and true.
     plain
-        Whether Python ran the cell, as it is written.
+        Whether Python ran the cell without capturing it.
     seconds
-        From the cell's text to its results.
+        The time from the cell's text to its results.
     later
         The future of a cell that is computed in the background.
     unused
-        What the cell has computed for its errors alone.
+        Nodes that are computed only because they may raise errors.
     """
 
     code: Code

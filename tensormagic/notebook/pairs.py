@@ -69,7 +69,7 @@ class Pairs:
             self._new.append(text)
 
     def tell(self) -> None:
-        """Say what is new."""
+        """Report new pairs."""
         new, self._new = self._new, []
         if new:
             print("\n".join(new))  # noqa: T201 (a line below the cell, as under a captured one)

@@ -80,11 +80,11 @@ _DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def is_repeatable(code: Code, notebook: Mapping[str, Any], line: int | None = None, *, figures: bool = True) -> bool:
-    """Whether a cell that was run in part, and taken back, can be run as a whole without anybody seeing that.
+    """Whether a cell that was run in part, and undone, can be run again without anybody noticing.
 
-    So it is where all that it has used is data, NumPy, SciPy, what computes with data, or functions and classes of the notebook that use
-    nothing else. What these print is known; random generators go back with the variables, and new figures go. What asks for a graph
-    (``loss.grad(w)``) needs the cell as it was captured, wherever it stands.
+    It can if it has only used data, NumPy, SciPy, libraries that compute with data, and functions and classes of the
+    notebook that only use these. Their output is known; random generators are restored with the variables, and new
+    figures are closed. A cell that asks for a graph (``loss.grad(w)``) needs to be captured, and cannot.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def is_repeatable(code: Code, notebook: Mapping[str, Any], line: int | None = No
     notebook
         The notebook's variables, as they were before the cell.
     line
-        The line that the cell has come to: statements that begin behind it have not run.
+        The line that the cell has reached: statements that begin after it have not run.
     figures
         Whether there were figures before the cell, into which it may have drawn.
     """

@@ -46,7 +46,7 @@ def _array_text(value: np.ndarray[Any, Any], edge: int) -> str:
 
 
 def extremes(value: Any) -> str:
-    """The least and the greatest element of an array of which some are not shown, and how many are no number.
+    """The minimum and maximum of an array that is not shown in full, and the number of nans.
 
     >>> extremes(np.array([3.0, np.nan, -1.0]))
     'min -1, max 3, nan: 1'
@@ -61,7 +61,7 @@ def extremes(value: Any) -> str:
 
 
 def actual_type(value: Any) -> str:
-    """``float64[569, 30]``, for a value that is there."""
+    """The type of a computed value: ``float64[569, 30]``."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
     return str(value.dtype) if isinstance(value, np.generic) else type(value).__name__

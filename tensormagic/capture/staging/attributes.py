@@ -45,7 +45,7 @@ class Attributes(MutableMapping[str, Any]):
         return sum(1 for _ in self)
 
     def refill(self, before: Mapping[str, Any]) -> None:
-        """Put back what it held."""
+        """Restore the former content."""
         for name in [n for n in self if n not in before]:
             del self[name]
         for name, value in before.items():

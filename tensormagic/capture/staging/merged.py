@@ -74,13 +74,13 @@ class Question:
         return cls(node if node.op is REQUIRE and node["error"] == "name" else None)
 
     def asked(self, node: Node) -> Node:
-        """A value, once this is asked."""
+        """A value with the check in front of it."""
         if self.node is None or self.unasked(node) is not node:
             return node
         return rebuild(self.node, [node, self.node.args[1]])
 
     def unasked(self, node: Node) -> Node:
-        """A value as it is without that."""
+        """A value without the check in front of it."""
         asks = self.node is not None and node.op is REQUIRE and node.args[1] is self.node.args[1]
         return node.args[0] if asks else node
 

@@ -191,7 +191,7 @@ class Moved(Plainly):
         self.given[id(value)] = value, held, given
 
     def _over(self, items: Any) -> Iterable[Any]:
-        """What Python goes over instead."""
+        """The items that Python iterates over instead."""
         if isinstance(items, Range):
             bounds = items.start, items.stop, items.step
             if not all(type(b) is int for b in bounds):

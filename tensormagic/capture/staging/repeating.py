@@ -156,7 +156,7 @@ def _may_stage(items: Items) -> bool:
 
 
 def _go_over(iterable: Any, items: Items | None, failed: Exception | None, body: Body) -> None:
-    """Have Python run a loop."""
+    """Let Python run a loop; if there are no values, raise or defer the error that prevents staging it."""
     if items is not None and failed is not None and not isinstance(failed, PlainPython):
         count = items.count()
         if nodes_of(count) and not values_are_there():

@@ -60,7 +60,7 @@ class Slot:
         return self.holder[self.key]
 
     def set(self, value: Any) -> None:
-        """Have it hold ``value``."""
+        """Set the value."""
         if isinstance(self.holder, CellType):
             if value is not UNBOUND:
                 self.holder.cell_contents = value

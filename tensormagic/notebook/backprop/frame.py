@@ -123,7 +123,7 @@ class Quantity:
 
     @property
     def shape_text(self) -> str:
-        """``(40, 3)``, as NumPy says it."""
+        """The shape in NumPy's notation: ``(40, 3)``."""
         return f"{self.shape[0]} results" if self.kind == "several" else str(self.shape)
 
     def text(self, floats: Sequence[float], digits: int = 5) -> str:

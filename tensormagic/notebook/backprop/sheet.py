@@ -43,7 +43,7 @@ class Slot:
     at: int
 
     def text(self, frame: Sequence[float], digits: int = 5) -> str:
-        """What it says in a frame."""
+        """Its text for a frame."""
         return self.quantity.text(frame[self.at : self.at + self.quantity.size], digits)
 
 

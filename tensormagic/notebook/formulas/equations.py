@@ -151,7 +151,7 @@ def inputs_of(value: Tensor) -> list[str]:
 
 
 def formula_here(value: Tensor, name: str = "", wrt: Iterable[str] = ()) -> Formula:
-    """As :func:`formula_of`, with the variables of the notebook that this runs in, where it runs in one.
+    """The formula of a value as by :func:`formula_of`, with the variables of the running notebook, if there is one.
 
     Raises
     ------
@@ -302,7 +302,7 @@ class _Page:
         self._elsewhere: dict[str, list[str]] = {}  # names whose formulas are left out, by cell
 
     def formula(self) -> Formula:
-        """The page as it is shown."""
+        """The finished page."""
         text = " ".join(f"{plain(left)} = {plain(right)}" for left, right in self.lines)
         notes = [f"{letter} = {number}" for letter, number in self._letters.numbers.items()]
         notes += ["indices count from 0"] * bool(re.search(r"_\{|\[", text)) + [_SIGMOID] * ("σ(" in text)

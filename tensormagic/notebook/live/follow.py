@@ -148,12 +148,12 @@ def missing_names(code: Code, options: Options, space: Mapping[str, Any]) -> dic
 
 
 def view_of_cell(code: Code, options: Options, shell: Any) -> LiveView:
-    """The view that ``--live`` asks for; what the cell reads beside its parameters is the notebook's.
+    """The view that ``--live`` asks for; variables that are no parameters are read from the notebook.
 
     Raises
     ------
     UsageError
-        For a parameter that the cell does not read, or that has no such range.
+        If the cell does not read a parameter, or the range does not fit its value.
     """
     space: dict[str, Any] = shell.user_ns
     parameters = _of_options(code, options, space)

@@ -197,7 +197,7 @@ def _counts(v: Vertex) -> bool:
 
 
 def repeats(labels: list[str]) -> bool:
-    """Whether operations are the same ones several times: a call that a loop makes anew with what it gave.
+    """Whether a list of operations repeats a shorter one: such as the passes of a loop inside one call.
 
     >>> repeats(["sin", "sin"]), repeats(["sum", "divide", "subtract", "sum", "divide"])
     (True, False)

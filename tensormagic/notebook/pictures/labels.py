@@ -117,7 +117,7 @@ def symbol(name: str) -> str:
 
 
 def operation(name: str) -> str:
-    """Return what an operation is called where no operand stands beside it: as Python writes it, or by its name.
+    """Return the label of an operation without its operands: its Python operator, or its name.
 
     >>> operation("multiply"), operation("square"), operation("exp"), operation("add_at")
     ('×', '· ** 2', 'exp', '·[…] += ·')
@@ -168,7 +168,7 @@ def width(text: str, size: float, *, bold: bool = False) -> float:
 
 
 def digits_text(levels: AbstractSet[str]) -> str:
-    """One word where rules of these levels have changed digits: what the strongest of them was."""
+    """One word for the effect on rounding of rules of these levels: that of the strongest; empty without levels."""
     if "real" in levels:
         return "simplified"
     return "more accurate" if "stable" in levels else "rewritten" if levels else ""
@@ -184,7 +184,7 @@ def changes(level: str) -> str:
 
 
 def placeholders(rule: str, text: str = "{}") -> str:
-    """The letters of a rule, which stand for whatever is there, put into a text; nothing for a rule that has none.
+    """The letters of a rule that match any expression, put into a text; empty for a rule without letters.
 
     >>> placeholders("-x * y -> -(x * y)", ", any {}"), placeholders("softplus", ", any {}")
     (', any x, y', '')
@@ -194,7 +194,7 @@ def placeholders(rule: str, text: str = "{}") -> str:
 
 
 def in_cell(rule: str, source: str) -> str:
-    """A rule with letters that a cell does not have: what stands for any expression is then no variable of the reader's.
+    """A rule with its letters renamed so that none is a name in the cell's text.
 
     >>> in_cell("-x * y -> -(x * y)", "z = X @ w + y"), in_cell("einsum(-x, y) -> -einsum(x, y)", "X @ w")
     ('-x * p -> -(x * p)', 'product(-x, y) -> -product(x, y)')
@@ -231,7 +231,7 @@ _MORE = ",\N{NO-BREAK SPACE}…"
 
 
 def whole_items(items: Sequence[str], most: float, size: float, *, more: bool = False) -> str:
-    r"""A list with as many of its items as there is room for, none of them cut but the first one.
+    r"""A list shortened to the items that fit into a width; only the first may itself be cut.
 
     >>> whole_items(["exp", "tanh", "logistic"], 80, 10)
     'exp, tanh,\xa0…'
@@ -261,7 +261,7 @@ def wrapped(text: str, most: float, size: float) -> list[str]:
 
 
 def counted(names: Mapping[str, int]) -> list[str]:
-    """Operations and how often each is there: in brackets behind it, since some begin with a number themselves.
+    """Names of operations, each followed by its count in brackets, since some names begin with a number.
 
     >>> counted({"exp": 1, "/ 40": 21})
     ['exp', '/ 40 (21)']

@@ -131,17 +131,17 @@ def part(scene: Scene, asked: Sequence[Any]) -> dict[str, Any]:
     Parameters
     ----------
     scene : Scene
-        What is shown.
+        The scene.
     asked : sequence
         ``["whole"]``, the stages after the first; ``["details"]``;
-        ``["picture", view, grouping]``; ``["group", view, grouping, key]``, what a group holds;
-        ``["search", view, text]``, the vertices of which that is told; ``["way", view, grouping, key]``, the groups
-        around a vertex. A step of rewriting is the grouping ``"step 3"``; views are named by their numbers.
+        ``["picture", view, grouping]``; ``["group", view, grouping, key]``, the contents of a group;
+        ``["search", view, text]``, the vertices whose description has the text; ``["way", view, grouping, key]``, the
+        groups around a vertex. A step of rewriting is the grouping ``"step 3"``; views are named by their numbers.
 
     Raises
     ------
     KeyError
-        Where there is no such thing.
+        If there is no such part.
     """
     tables = _Tables()
     scene = scene.whole

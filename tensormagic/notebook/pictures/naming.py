@@ -65,7 +65,7 @@ class Written:
 
 
 def parsed(source: str) -> ast.Module | None:
-    r"""The text of a cell as a tree; lines of magics are left out, and what is no Python gives nothing.
+    r"""The syntax tree of a cell without its magics; None if it is not valid Python.
 
     >>> [type(part).__name__ for part in parsed("%%tensor -t\nx = 1").body]
     ['Assign']

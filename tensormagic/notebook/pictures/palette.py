@@ -138,7 +138,7 @@ def standalone() -> str:
 
 
 def scoped(style: str, scope: str) -> str:
-    """Return a style sheet, a rule on each line, for what is inside `scope` alone: some pages draw several pictures into one document."""
+    """Return a style sheet, one rule on each line, restricted to `scope`: some pages draw several pictures into one document."""
     lines = (line.split("{", 1) for line in style.splitlines())
     return "\n".join(",".join(f"{scope} {part}" for part in places.split(",")) + "{" + body for places, body in lines)
 
@@ -156,9 +156,9 @@ def variables(scope: str) -> str:
 
 
 def in_themes(scope: str, light: Mapping[str, str], dark: Mapping[str, str], forced: Mapping[str, str]) -> str:
-    """Return variables inside `scope` in a light and a dark theme, and where the reader has forced a few colours of their own.
+    """Return CSS variables inside `scope` for light and dark themes, and for colours forced by the reader.
 
-    A page of no known theme is taken for a light one; the pages that are written here follow the reader's system.
+    A page of unknown theme counts as light; the pages that we write follow the reader's system.
     """
     lights = f"[data-jp-theme-light='true'] {scope},.vscode-light {scope},.vscode-high-contrast-light {scope}"
     darks = f"[data-jp-theme-light='false'] {scope},.vscode-dark {scope}"

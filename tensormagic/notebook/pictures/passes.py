@@ -63,7 +63,7 @@ def is_derived(name: str) -> bool:
 
 
 def numbered(names: Sequence[str]) -> tuple[str, ...]:
-    """The names, with numbers for those of which there are several.
+    """The names, with a number behind each that occurs several times.
 
     >>> numbered(["h", "tape", "tape"])
     ('h', 'tape 1', 'tape 2')

@@ -68,25 +68,25 @@ class Vertex:
     yellow : bool
         Whether it runs in NumPy and not in compiled code.
     preview : str
-        A few values, or nothing.
+        A few values, or empty.
     function : str
-        The function of the user's in whose text it was written.
+        The user's function in whose text it was written.
     name : str
-        What the user's text calls its value.
+        The name that its value has in the user's text.
     written : str
-        The part of an array that it reads or stores into, as the user's text has it: ``image[i:i + 30]``.
+        The indexing expression that it reads or stores, as in the user's text: ``image[i:i + 30]``.
     number : int
-        Tells what was measured of it; vertices of one id that stand for different nodes have different ones.
+        The key of its measurements; vertices of one id for different nodes have different numbers.
     place : str
-        Where it is computed, where several processes share the work.
+        Where it is computed, if several processes share the work.
     calls : tuple of str
-        The calls in the user's text that it is a part of: what each is called and, in a second line, its place.
+        The calls in the user's text that it is a part of: the name of each and, in a second line, its place.
     parts : tuple of int
         The numbers of the vertices that are joined in it.
     derived : bool
-        Whether rules have made it, and only gradients need it.
+        Whether it was made by rules, and only gradients need it.
     meaning : str
-        What the operation is, in a line, where the user's text does not have it.
+        One line on what the operation does, if the user's text does not name it.
     """
 
     id: str
@@ -345,7 +345,7 @@ class Scene:
         return self.soon(view) if self.soon is not None else {}
 
     def message(self, *, deep: bool = False) -> dict[str, Any]:
-        """Return the scene with its pictures as JSON data; `deep` with all that a page could ask for later."""
+        """Return the scene with its pictures as JSON data; `deep` includes everything that a page may ask for later."""
         from tensormagic.notebook.pictures.message import scene_message
 
         return scene_message(self, deep=deep)

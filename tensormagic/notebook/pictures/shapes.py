@@ -74,7 +74,7 @@ class Face:
 
 
 def vertex_face(vertex: Vertex, note: str = "") -> Face:
-    """Return the face of a vertex, with a `note` below what it says of itself."""
+    """Return the face of a vertex, with a `note` below its own lines."""
     label = vertex.title
     if vertex.kind in {"input", "output", "sent"}:
         lines = [(label, "name"), (vertex.type, "type")]
@@ -101,7 +101,7 @@ def mark(vertex: Vertex) -> str:
 
 
 def describe(vertex: Vertex) -> str:
-    """Say in one line what a vertex is: label, type, role, source line, kernel."""
+    """Describe a vertex in one line: label, type, role, source line, kernel."""
     told = [vertex.title, "" if vertex.label in vertex.title else vertex.label, vertex.type]
     told.append(vertex.role if vertex.role != "value" else "")
     told.append(f"{vertex.cell} line {vertex.line}".strip() if vertex.line is not None else "")

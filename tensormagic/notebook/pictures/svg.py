@@ -52,12 +52,12 @@ def render(scene: Scene, views: Sequence[str] | None = None) -> str:
     Returns
     -------
     str
-        The SVG, well-formed XML whatever the names and values hold.
+        The SVG, well-formed XML for all names and values.
 
     Raises
     ------
     KeyError
-        Where the scene has no view of a name.
+        If the scene has no view of a name.
     """
     chosen = [scene.view(name) for name in views] if views is not None else list(scene.views[:1])
     panels = [_panel(view, scene.went(view.name)) for view in chosen]

@@ -153,7 +153,7 @@ class Drawing:
         yellow: frozenset[Node] | set[Node] = frozenset(),
         written: bool = False,
     ) -> View:
-        """One graph under a name; ``written`` says that it is as the user wrote it, so that names are read from the text."""
+        """One graph under a name; ``written``: it is as the user wrote it, so that names are read from the text."""
         writer = _Writer(self, rules or {}, kernel or {}, yellow, written=written)
         scope = replace(scope, called=writer.called(scope.graph))
         return writer.view(name, scope, outputs)

@@ -49,30 +49,32 @@ _QUICK = 1.0  # seconds of NumPy's time from which longer floats, which take som
 
 @dataclass(frozen=True)
 class Party:
-    """Who ran the cell, and how that went.
+    """One competitor that ran the cell, with its measurements.
 
     Parameters
     ----------
     name
         ``"NumPy"``, ``"tensormagic"``, or another package.
     how
-        What of it: the tier, or that it compiles.
+        The mode: the tier, or that it compiles.
     first
-        Seconds to the first result; of ``tensormagic`` those of this run of the cell, gradients and all.
+        Seconds to the first result; for ``tensormagic`` those of this run of the cell, with gradients.
     compiling, call
-        Seconds of compiling, and of the fastest run; None where nothing is compiled, or was run.
+        Seconds of compiling, and of the fastest run; None if nothing was compiled, or run.
     memory
-        The most bytes that were allocated at a time in a run; None where that cannot be seen.
+        The peak of allocated bytes in a run; None if that cannot be measured.
     launched
-        What a run starts, in words.
+        The kernels and calls that a run starts, in words.
     error
-        The largest difference to the value by more digits, relative to the largest number; None where there is none.
+        The largest difference from the value at higher precision, relative to the largest number; None if there is
+        none.
     apart
-        The same to what NumPy gave.
+        The same difference from NumPy's result.
     refused
         Why the cell was not run.
     mean, spread, batches, runs
-        Of the runs after the first: their mean, the standard deviation of the means of so many batches of so many runs.
+        Of the runs after the first: their mean, the standard deviation of the batch means, the numbers of batches and
+        of runs in each.
     idle
         Whether a run has nothing to compute.
     """
@@ -101,20 +103,20 @@ class Party:
 
 @dataclass(frozen=True)
 class Speed:
-    """What was found.
+    """The measurements of a cell.
 
     Parameters
     ----------
     parties
         NumPy, tensormagic, and the others.
     by_numpy, by_plan
-        What NumPy does for the cell as it was captured, and what the plan does.
+        The cost of the captured cell in NumPy, and that of the plan.
     machine
-        What one core can do.
+        The limits of one core.
     lines
         The time of each line in plain NumPy.
     digits
-        Bits of the fraction that ``error`` was found with; 0 where nothing is more accurate than the cell itself.
+        The mantissa bits of the reference for ``error``; 0 if nothing is more accurate than the cell itself.
     at_once
         Which kernels and calls of NumPy run at the same time, in groups.
     inputs

@@ -157,7 +157,7 @@ class BackpropView(Standing):
         return {"point": list(point), "_scene": scene, "_exact": "", **self._at(point), "_star": self._rays(point)}
 
     def follow(self) -> None:
-        """Show another sheet, where something that is read has changed; sliders of what has not changed stay where they are."""
+        """Show another sheet if a variable that it reads has changed; sliders of unchanged variables stay where they are."""
         with self._lock:
             if self._renew is None or self.comm is None:
                 return

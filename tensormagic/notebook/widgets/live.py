@@ -398,7 +398,7 @@ class LiveView(Descending):
         return f"{indexed(self._name)}[{', '.join(str(int(k)) for k in index)}]"
 
     def tell(self, words: str) -> None:
-        """Say something beside the picture that stays: what the cell has found where it ran."""
+        """Show a lasting note beside the picture."""
         self._told = words
         self._scene = {**self._scene, "told": words}
 

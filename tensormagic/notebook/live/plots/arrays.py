@@ -148,7 +148,7 @@ class Heat(Panel):
 
     @property
     def side(self) -> float:
-        """Of a cell."""
+        """The side of a cell."""
         return SIDE / max(self.grid)
 
     def marks(self, reading: Reading) -> list[Shape]:

@@ -154,7 +154,7 @@ class Cells(Panel):
 
     @property
     def side(self) -> float:
-        """Of a cell."""
+        """The side of a cell."""
         return max(min(GRID[1] / self.grid[1], GRID[1] / self.grid[0], LARGEST), SMALLEST)
 
     def marks(self, reading: Reading) -> list[Shape]:

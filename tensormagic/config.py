@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from tensormagic.ir.alike import alike
+from tensormagic.alike import alike
 
 
 def _variable(name: str, default: str) -> str:

@@ -14,6 +14,7 @@ import tensormagic
 
 ROOT = Path(tensormagic.__file__).parent
 FLOORS = [
+    ["alike"],
     ["ir", "config"],
     ["ops"],
     ["capture", "transform", "backend"],

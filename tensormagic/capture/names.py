@@ -7,13 +7,13 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from tensormagic.alike import alike
 from tensormagic.capture import context
 from tensormagic.capture.deprecated import telling
 from tensormagic.capture.foreign import librarys
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.oracle import in_numpys_words
 from tensormagic.capture.value import Tensor, done
-from tensormagic.ir.alike import alike
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
 from tensormagic.ops.op import registry

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.alike import alike
 from tensormagic.capture import namespace, usercode
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.functions.array_rules import RANKS, Statement, Unfit, examples, leaves_of
 from tensormagic.functions.function import Function
-from tensormagic.ir.alike import alike
 from tensormagic.ir.errors import ParseError
 from tensormagic.ir.node import Node
 from tensormagic.ir.rule_text import show

@@ -11,6 +11,7 @@ from functools import lru_cache
 from types import MethodType
 from typing import Any
 
+from tensormagic.alike import alike
 from tensormagic.capture import context
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.operands import build, node_of
@@ -24,7 +25,6 @@ from tensormagic.functions.function import Function
 from tensormagic.functions.gradient_nodes import normal_form, value_and_gradient_nodes
 from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.travel import maker
-from tensormagic.ir.alike import alike
 from tensormagic.ir.errors import DifferentiationError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import hint

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.alike import alike
 from tensormagic.capture.value import Tensor
 from tensormagic.functions.value_grad import way_to
-from tensormagic.ir.alike import alike
 from tensormagic.ir.errors import TensorError
 from tensormagic.notebook import unpacking
 from tensormagic.notebook.elsewhere import METHODS, function, method, written_out

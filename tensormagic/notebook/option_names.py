@@ -9,8 +9,8 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
+from tensormagic.alike import alike
 from tensormagic.capture.cell import Code
-from tensormagic.ir.alike import alike
 from tensormagic.notebook.errors import described
 from tensormagic.notebook.lost import lost
 from tensormagic.notebook.options import Options

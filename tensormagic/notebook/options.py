@@ -16,9 +16,9 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.magic_arguments import MagicArgumentParser, argument, kwds, magic_arguments
 
+from tensormagic.alike import alike
 from tensormagic.backend.cuda.device import is_there, missing
 from tensormagic.config import config, leveled
-from tensormagic.ir.alike import alike
 from tensormagic.notebook.panels import PANELS
 
 SHOWN = ("graph", "backprop", *PANELS, "speed")

@@ -25,7 +25,7 @@ def loop_kinds(op: Op) -> str:
         return taken if getattr(op, "step", None) or getattr(op, "index", None) else ""
     if op.body is not None:
         return "f"
-    return "f" if isinstance(op.source, str) else "".join(k for k in "biufc" if k in op.source)
+    return "f" if isinstance(op.source, str) else "".join(k for k in "biufc" if k in "".join(op.source))
 
 
 def derivative(op: Op) -> str:

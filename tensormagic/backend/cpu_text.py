@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
+from tensormagic.backend import vecmath_complex_text as complex_numbers
+from tensormagic.backend import vecmath_division_text as divisions
 from tensormagic.backend.cpu_calls import LOOPS, Module, metadata
 from tensormagic.backend.cpu_formulas import defined
 from tensormagic.backend.cpu_kinds import KINDS, Kind, UnknownTextError, Value, Writer, llvm, unified
@@ -16,9 +18,10 @@ from tensormagic.backend.cpu_names import Names
 from tensormagic.backend.cpu_shares import HELPER, SHARE_OUT, Captured, captured_names, is_fault
 from tensormagic.backend.cpu_target import abilities, described
 from tensormagic.backend.cpu_values import Expressions
-from tensormagic.backend.vecmath_complex_text import CONSTANTS, TEXTS
 
 SYMBOL = "kernel"
+CONSTANTS = {**divisions.CONSTANTS, **complex_numbers.CONSTANTS}
+TEXTS = {**divisions.TEXTS, **complex_numbers.TEXTS}
 _RETRIES = 8  # times that a function is written before it is given up
 
 
@@ -65,14 +68,14 @@ class _Function(Expressions):
         self.code.do(f"store {llvm(kind)} {self.code.cast(value, kind).text}, ptr {self._rooms[name]}")
 
     def call_helper(self, name: str, arguments: Sequence[Value]) -> Value:
-        """Call a function of complex numbers, whose own text is compiled with the kernel."""
+        """Call a function of complex numbers or of floats, whose own text is compiled with the kernel."""
         if name not in TEXTS:
             raise UnknownTextError(f"a call of {name}")
         if name not in self.module.helpers:
             self.module.helpers[name] = _helper(self.module, name)
-        kind = KINDS["complex128"]
-        given = ", ".join(f"{kind} {self.code.cast(a, 'complex128').text}" for a in arguments)
-        return self.code.new("complex128", f"call {kind} @{name}({given})")
+        kind = _kind_of(name)
+        given = ", ".join(f"{KINDS[kind]} {self.code.cast(a, kind).text}" for a in arguments)
+        return self.code.new(kind, f"call {KINDS[kind]} @{name}({given})")
 
     # statements
 
@@ -109,7 +112,7 @@ class _Function(Expressions):
         if self._result == "i32":
             self.code.do(f"ret i32 {self._left}")
         elif value is not None:
-            self.code.do(f"ret {self._result} {self.code.cast(self.value(value), 'complex128').text}")
+            self.code.do(f"ret {KINDS[self._result]} {self.code.cast(self.value(value), self._result).text}")
         self.code.is_open = False
 
     def _block(self, statement: ast.For | ast.While | ast.If) -> None:
@@ -254,15 +257,20 @@ def _lines(head: str, code: Writer) -> str:
     return "\n".join([f"{head} {{", "entry:", *code.entry, "  br label %begin", "begin:", *code.lines, "}"])
 
 
+def _kind_of(name: str) -> str:
+    """What a function whose text is compiled with kernels takes and gives."""
+    return "float64" if name in divisions.TEXTS else "complex128"
+
+
 def _helper(module: Module, name: str) -> str:
-    """A function of complex numbers."""
+    """A function of complex numbers, or of floats."""
     (tree,) = ast.parse(TEXTS[name]).body
     if not isinstance(tree, ast.FunctionDef):
         raise UnknownTextError(name)
-    kind = KINDS["complex128"]
-    parameters = {a.arg: Value("complex128", f"%{a.arg}") for a in tree.args.args}
-    head = f"define internal {kind} @{name}({', '.join(f'{kind} {p.text}' for p in parameters.values())}) nounwind"
-    return _lines(head, _written(module, tree, parameters, kind))
+    kind = _kind_of(name)
+    parameters = {a.arg: Value(kind, f"%{a.arg}") for a in tree.args.args}
+    given = ", ".join(f"{KINDS[kind]} {p.text}" for p in parameters.values())
+    return _lines(f"define internal {KINDS[kind]} @{name}({given}) nounwind", _written(module, tree, parameters, kind))
 
 
 def module_of(source: str) -> str:

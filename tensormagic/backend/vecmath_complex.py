@@ -1,4 +1,4 @@
-"""The functions of complex numbers for Numba: jitted functions and no intrinsics, since they branch."""
+"""The functions of complex numbers, and remainders, for Numba: jitted functions and no intrinsics, since they branch."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numba
 import numpy as np
 from numba import extending
 
+from tensormagic.backend import vecmath_division_text as divisions
 from tensormagic.backend.vecmath import FUNCTIONS as _FUNCTIONS
-from tensormagic.backend.vecmath import machine
+from tensormagic.backend.vecmath import PARTIAL, machine
 from tensormagic.backend.vecmath_complex_text import CONSTANTS, TEXTS
 from tensormagic.backend.vecmath_ir import Emitter, Value
 
@@ -33,7 +34,9 @@ def _fused(_typing: Any, a: Any, b: Any, c: Any) -> Any:
 FUNCTIONS: dict[str, Any] = {}
 """The functions by the names that kernels call them by."""
 
-for _name, _text in TEXTS.items():
-    _names: dict[str, Any] = {**_FUNCTIONS, **CONSTANTS, **FUNCTIONS, "fused": _fused, "sqrt": math.sqrt, "np": np}
+_known: dict[str, Any] = {**_FUNCTIONS, **PARTIAL, **divisions.CONSTANTS, **CONSTANTS, "fused": _fused, "np": np}
+_known |= {function.__name__: function for function in (math.sqrt, np.trunc, np.floor)}
+for _name, _text in {**divisions.TEXTS, **TEXTS}.items():
+    _names: dict[str, Any] = {**_known, **FUNCTIONS}
     exec(compile(_text, f"<{_name}>", "exec"), _names)  # noqa: S102 (the project's own text)
     FUNCTIONS[_name] = _jit(_names[_name])

@@ -46,7 +46,7 @@ class Pointwise(Op):
         The NumPy (or SciPy) function, usually a ufunc.
     source
         The scalar expression that the code generator prints, ``{0}`` for the first operand: one text for floats, or
-        one for each dtype kind (``"f"``, ``"i"``, ``"u"``, ``"b"``, ``"c"``). A kind without text runs in NumPy.
+        one for each dtype kind (``"f"``, ``"i"``, ``"u"``, ``"b"``, ``"c"``) or dtype (``"f8"``). What has no text runs in NumPy.
     complex_source, complex_elements
         The scalar expression for complex numbers, empty where NumPy computes them; and that for elements of arrays, where it is another.
     partials
@@ -204,10 +204,10 @@ class Pointwise(Op):
 
     def scalar_source(self, node: Node) -> str | None:
         """The scalar expression for the node's dtypes; None where it runs in NumPy."""
-        kind = node.args[0].type.dtype.kind
+        dtype = node.args[0].type.dtype
         if isinstance(self.source, str):
-            return self.source if kind == "f" and node.args[0].type.dtype.itemsize in {4, 8} else None
-        return None if node.args[0].type.dtype == np.float16 else self.source.get(kind)
+            return self.source if dtype.kind == "f" and dtype.itemsize in {4, 8} else None
+        return None if dtype == np.float16 else self.source.get(dtype.kind, self.source.get(dtype.str[1:]))
 
     def guards(self, node: Node) -> list[Guard]:
         shape = node.type.shape

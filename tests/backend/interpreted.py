@@ -92,7 +92,7 @@ def _extremum(total: Any, seen: Any, signs: Any) -> Any:
 
 _OF_NUMPY = """
 floor ceil trunc rint sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan tanh sinh cosh arcsin arccos arctan arctan2 arcsinh arccosh
-arctanh cbrt hypot power logaddexp
+arctanh cbrt hypot power logaddexp fmod remainder floor_divide
 """
 NAMES: dict[str, Any] = {
     **{

@@ -63,6 +63,7 @@ def kernel(table):
         room[i % 8] = exp(y) + sin(c)
         out[i] = room[i % 8] + (k[i] // -7 + k[i] % 5 - (k[i] << 2) + (k[i] >> 1) + (~k[i] ^ 3 | 8 & k[i]))
         out[i + 1] = abs(-y) + sqrt(abs(x)) + floor(x) + np.int64(np.int8(k[i])) + (1 if not x < 0 else 2)
+        true[i + 1] = remainder(f[i], y) < fmod(c, f[i + 1]) or floor_divide(y, f[i]) == floor_divide(c, x)
         small[i] = np.float32(x) * small[i] + np.float32(0.1)
         true[i] = bool((x > 0) & (y < 1)) or k[i] == 0
     w = 0

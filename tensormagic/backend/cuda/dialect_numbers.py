@@ -13,6 +13,7 @@ from typing import Any
 import llvmlite.ir
 import numpy as np
 
+from tensormagic.backend import vecmath_division_text as divisions
 from tensormagic.backend import vecmath_formulas as formulas
 from tensormagic.backend import vecmath_hyperbolic as hyperbolic
 from tensormagic.backend import vecmath_inverse as inverse
@@ -307,7 +308,7 @@ _REAL: dict[str, Any] = {
     "narrowed_bfloat16": narrowed_bfloat16,
 }
 NUMBERS: dict[str, Any] = dict(_REAL)
-for _name, _text in {**TEXTS, **_STORED}.items():
-    _names: dict[str, Any] = {**NUMBERS, **CONSTANTS, "fused": _fused, "np": np}
+for _name, _text in {**divisions.TEXTS, **TEXTS, **_STORED}.items():
+    _names: dict[str, Any] = {**NUMBERS, **divisions.CONSTANTS, **CONSTANTS, "fused": _fused, "np": np}
     exec(compile(_text, f"<{_name}>", "exec"), _names)  # noqa: S102 (the project's own text)
     NUMBERS[_name] = _names[_name]

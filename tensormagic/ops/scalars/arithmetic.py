@@ -145,6 +145,7 @@ floor_divide = scalar_op(
     source={
         "i": "0 if {1} == 0 else (-{0} if {1} == -1 else {0} // {1})",
         "u": "{0} // {1} if {1} != 0 else {1}",
+        "f8": "floor_divide({0}, {1})",
     },
     step=True,
     doc="The quotient, rounded down.",
@@ -154,13 +155,19 @@ remainder = scalar_op(
     sizes=divided("mod"),
     weight=12,
     infix="%",
-    source={"i": "0 if {1} == 0 or {1} == -1 else {0} % {1}", "u": "{0} % {1} if {1} != 0 else {1}"},
+    source={
+        "i": "0 if {1} == 0 or {1} == -1 else {0} % {1}",
+        "u": "{0} % {1} if {1} != 0 else {1}",
+        "f": "remainder(np.float64({0}), np.float64({1}))",
+    },
     partials=lambda _out, x, y: (one_like(x), negative(floor_divide(x, y))),
     domain=(0.3, 0.9),
     doc="The remainder of the division that rounds down.",
 )
 fmod = scalar_op(
     "fmod",
+    weight=12,
+    source="fmod(np.float64({0}), np.float64({1}))",
     partials=lambda _out, x, y: (one_like(x), negative(trunc(x / y))),
     domain=(0.3, 0.9),
     doc="The remainder of the division that rounds to zero.",

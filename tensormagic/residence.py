@@ -150,7 +150,7 @@ def device_in_force() -> str:
 
 
 def name_of(node: Node) -> str:
-    """What the user calls a value; empty where nothing tells."""
+    """The user's name of a value; empty if it is not known."""
     names = usercode.user_names(usercode.user_frame())
     held = (n for n, v in names.items() if isinstance(v, Tensor) and not n.startswith("_") and v.node is node)
     return next(held, "") or (str(node["source"]) if node.op is INPUT else "")
@@ -164,7 +164,7 @@ def at_call(_node: Node) -> tuple[site.Site, ...]:
 
 
 def hosted(value: Any, node: Node, name: str = "") -> Any:
-    """A value on the host: what lies on the device alone is copied, which is told or refused."""
+    """A value on the host; one that is only on the device is copied, which is reported or refused."""
     if not isinstance(value, Resident):
         return value
     if not value.on_host:

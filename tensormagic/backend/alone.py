@@ -18,7 +18,7 @@ _purpose: ContextVar[Purpose] = ContextVar("purpose", default="")
 
 
 def purpose() -> Purpose:
-    """What plans are made for now."""
+    """The purpose that plans are made for now."""
     return _purpose.get()
 
 

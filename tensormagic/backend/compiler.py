@@ -130,7 +130,7 @@ class Compiler:
 
     @property
     def process(self) -> subprocess.Popen[bytes] | None:
-        """The worker that there is."""
+        """The worker process."""
         worker = self._worker
         return None if worker is None else worker.process
 

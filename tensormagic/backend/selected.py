@@ -59,7 +59,7 @@ def _of_all(places: Node, nodes: Sequence[Node], shown: Container[Node]) -> dict
 
 
 class _Every:
-    """The counterparts over all elements of what is computed from selected ones: ``made``."""
+    """The counterparts, over all elements, of nodes computed from selected elements: ``made``."""
 
     def __init__(self, places: Node) -> None:
         self.made: dict[Node, Node] = {}

@@ -78,7 +78,7 @@ class Pool:
         library.pthread_attr_destroy(attributes)
 
     def is_current(self) -> bool:
-        """Whether that is what is asked for now."""
+        """Whether the pool has the number of threads that is configured now."""
         return self.count == min(config.threads, MOST) and self.bound == _least
 
     def finish(self) -> bool:

@@ -43,7 +43,7 @@ Place = tuple[Any, Any]  # what holds something, and the key there
 
 @dataclass(frozen=True, eq=False)
 class Met:
-    """What a walk has come to: its name and path, where it is held (None: nowhere that anything can be put), and the value."""
+    """A value met in a walk: its name and path, its place (None if nothing can be stored there), and the value."""
 
     name: str
     path: Path
@@ -52,9 +52,9 @@ class Met:
 
 
 def walk(value: Any, name: str, *, numbers: bool = True) -> Iterator[Met]:
-    """A value, and what objects and containers in it hold, each before what it holds; lists of ``numbers`` are one, or taken apart.
+    """A value, and the values in its objects and containers, outer ones first; a list of numbers counts as one if ``numbers``.
 
-    What is met within itself is not gone into again.
+    Cycles are not followed.
     """
     pending: list[tuple[Met, tuple[int, ...]]] = [(Met(name, (), None, value), ())]
     while pending:
@@ -83,15 +83,15 @@ def _parts(met: Met, *, numbers: bool) -> Iterable[Met]:
 
 
 def _holder(attributes: Any) -> Any:
-    """What holds attributes, as places know it: a dictionary, or an object with slots."""
+    """The holder of attributes for a place: a dictionary, or an object with slots."""
     return attributes.owner if isinstance(attributes, Slotted) else attributes
 
 
 def gathered(parts: Sequence[tuple[Path, Any]], forms: Mapping[Path, Any], above: Path = ()) -> Any:
-    """Gradients in the places of what they are with respect to, which ``parts`` tells by the paths that are left from ``above``.
+    """Arrange gradients like the variables that they belong to; ``parts`` has them by their paths relative to ``above``.
 
-    Attributes stand in a :class:`Gradient` and items in a dictionary, both without what has none; lists and tuples are as long as those
-    in ``forms``, with None.
+    Attributes become a :class:`Gradient` and items a dictionary, both only with those that have a gradient; lists and
+    tuples are as long as those in ``forms``, with None.
     """
     if len(parts) == 1 and not parts[0][0]:
         return parts[0][1]
@@ -118,16 +118,16 @@ def is_object(value: Any) -> bool:
 
 @dataclass
 class Part:
-    """One variable in an object: a number, or an array in all of its places.
+    """One variable in an object: a number, or an array with all its places.
 
     Parameters
     ----------
     name
         How the user would write it: ``net.layers[0].w``.
     value
-        What is there.
+        Its value.
     places, paths
-        Where it is held, and how one comes there from the object, each with its number in the walk.
+        The places that hold it, and their paths from the object, each with its number in the walk.
     """
 
     name: str
@@ -137,17 +137,17 @@ class Part:
 
     @property
     def key(self) -> Any:
-        """What says which variable it is."""
+        """A key that identifies the variable."""
         return _identity(self.value, self.places[0])
 
     def add(self, place: Place) -> None:
-        """It is held there, too."""
+        """Add a place."""
         if not any(_is_same(place, known) for known in self.places):
             self.places.append(place)
 
 
 def _identity(value: Any, place: Place) -> Any:
-    """What says that two values are one variable: that they are one array, and for numbers that they are held in one place."""
+    """A key that is equal for two values of one variable: the identity of an array, and the place of a number."""
     return id(value) if isinstance(value, np.ndarray | Tensor) else _spot(place)
 
 
@@ -183,12 +183,12 @@ class Apart:
 
 
 def taken_apart(value: Any, name: str) -> Apart:
-    """The floats and arrays of floats in an object; an array that is held twice is one variable.
+    """The floats and arrays of floats in an object; an array at two places is one variable.
 
     Raises
     ------
     DifferentiationError
-        Where there are too many.
+        If there are too many.
     """
     found: dict[Any, Part] = {}
     forms: dict[Path, Any] = {}
@@ -216,7 +216,7 @@ def is_variable(value: Any) -> bool:
 
 
 def reads_in(arguments: Iterable[tuple[str, Any]]) -> tuple[tuple[str, Inside], ...]:
-    """The places in objects among arguments, each with its name, that a function is differentiated by: as what it reads."""
+    """The places of variables in objects among the arguments, each with its name, as places that the function reads."""
     merged: dict[Any, Part] = {}
     for name, argument in arguments:
         for leaf in filter(is_object, flatten(argument)[0]):
@@ -229,7 +229,7 @@ def reads_in(arguments: Iterable[tuple[str, Any]]) -> tuple[tuple[str, Inside], 
 
 @contextmanager
 def standing_in(parts: Sequence[tuple[Part, Any]]) -> Generator[None]:
-    """Have stand-ins in the places of variables, and what was there afterwards, where they still are."""
+    """Put stand-ins into the places of variables, and afterwards restore those that are still there."""
     try:
         for part, lazy in parts:
             for place in part.places:
@@ -243,7 +243,7 @@ def standing_in(parts: Sequence[tuple[Part, Any]]) -> Generator[None]:
 
 
 def as_gradients(tree: Any) -> Any:
-    """Tangents, where objects among them are like gradients: what they hold in the places of floats."""
+    """Tangents; an object in them that is shaped like a gradient is replaced by the floats that it holds."""
     leaves, build = flatten(tree)
     return build(iter([_as_gradient(v) if is_object(v) else v for v in leaves]))
 

@@ -28,8 +28,8 @@ class Run:
 class Halfway(Exception):  # noqa: N818 (who calls the body goes on with the user's own)
     """The body has raised an error after changing its arguments, printing, or checking data; ``changed`` says which.
 
-    ``tell`` prints what was to be printed until then, and raises what a check raises, for the values of the call.
-    ``met`` is an error that may be ours.
+    ``tell`` prints the pending output, and raises the errors of checks, for the values of the call.
+    ``met`` is the error, which may be one of this package.
     """
 
     def __init__(
@@ -249,7 +249,7 @@ def _alike(now: Sequence[Any], before: Sequence[Any]) -> bool:
 
 
 def reached(value: Any, path: Path) -> Any:
-    """What a path leads to."""
+    """The value at the end of a path."""
     for key in path:
         value = value[key] if isinstance(value, dict | tuple | list) else getattr(value, key)
     return value
@@ -262,7 +262,7 @@ def same_places(call: Any, paths: Iterable[Path]) -> dict[Path, Path]:
 
 
 def fill(container: Any, contents: Any) -> None:
-    """Have a container hold what it should."""
+    """Replace the contents of a container or object."""
     if isinstance(container, list | dict):
         remade.refill(container, contents)
     else:

@@ -95,7 +95,7 @@ def _is_float(value: Any) -> bool:
 
 
 def _variables(args: Any) -> list[Any]:
-    """What moves: floats and arrays of floats among the arguments, and the variables in objects."""
+    """The variables: floats and arrays of floats among the arguments, and those in objects."""
     leaves = flatten(args)[0]
     inside = {part.key: part for v in leaves if is_object(v) for part in taken_apart(v, type(v).__name__).parts}
     return [*filter(_is_float, leaves), *inside.values()]
@@ -124,7 +124,7 @@ class _Level:
             yield build(iter([next(rest) if _is_float(v) else v for v in leaves]))
 
     def of_floats(self, *moved: Any) -> Any:
-        """The function of what moves alone."""
+        """The function of the variables alone."""
         with self.arranged(moved) as args:
             return of_callable(self.fun).body(*args)
 

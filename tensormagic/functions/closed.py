@@ -78,7 +78,7 @@ class Closed:
             tensor.place = value.place if isinstance(value, Tensor) else Place(Buffer(self.open([tensor.node])[0]))
 
     def _taken(self, argument: Any, leaves: Sequence[Any], name: str) -> tuple[list[Any], list[Node], list[Make]]:
-        """What the body sees for the leaves of an argument, the nodes that move, and what puts something in the place of each leaf."""
+        """The stand-ins that the body gets for the leaves of an argument, their nodes, and a function that rebuilds each leaf."""
         if argument is None or isinstance(argument, str | bytes):
             raise _no_float(argument, name, self.label)
         seen, nodes, makes = list(leaves), list[Node](), list[Make]()
@@ -105,7 +105,7 @@ class Closed:
         return seen, nodes, makes
 
     def _lazy_in(self, part: Part, name: str) -> Tensor:
-        """What stands for a variable in an object."""
+        """The stand-in for a variable in an object."""
         if part.key not in self._inside:
             node = own(part.value, part.name)
             node = node_of(part.value) if node is None else node
@@ -156,7 +156,7 @@ class Closed:
         return [n for nodes, _ in self.moving for n in nodes]
 
     def tangents(self, directions: Sequence[Any]) -> list[Any]:
-        """What directions, one for each argument, hold for what moves: in containers like the arguments, which may hold the rest, too."""
+        """The tangents in directions, one for each argument: containers like the arguments, which may hold other parts too."""
         for part, _, node in self._inside.values():
             if self.wrt.count(node) > 1:
                 raise DifferentiationError(
@@ -202,7 +202,7 @@ class Closed:
 
 
 def _made(build: Build, makes: Sequence[Make]) -> Make:
-    """What puts values in the places of what moves in an argument, and None in those of its other parts."""
+    """A function that rebuilds an argument from values for its variables, with None for its other parts."""
     return lambda rest: build(iter([make(rest) for make in makes]))
 
 
@@ -211,7 +211,7 @@ def _like_object(apart: Apart, count: int, rest: Iterator[Any]) -> Any:
 
 
 def _nothing(_rest: Iterator[Any]) -> None:
-    """What stands in the place of what has no derivative: nobody computes with it unseen."""
+    """The replacement for a part without a derivative: None, which cannot be computed with by mistake."""
 
 
 def has_derivative(leaf: Any) -> bool:
@@ -222,7 +222,7 @@ def has_derivative(leaf: Any) -> bool:
 
 
 def _integers(argument: Any) -> Iterator[Any]:
-    """The integers beside floats in lists, tuples and dictionaries, which are meant for floats as a rule; those in fields are not."""
+    """The integers beside floats in lists, tuples and dictionaries, which are usually meant as floats; those in fields are not."""
     if type(argument) in {list, tuple, dict}:
         for part in items_of(argument):
             yield from _integers(part)

@@ -47,7 +47,7 @@ from tensormagic.ops.update import set_at
 
 @dataclass(frozen=True)
 class Traced:
-    """What a function gave for stand-ins."""
+    """The result of a function applied to stand-ins."""
 
     stand_ins: list[Node]
     results: list[Node]
@@ -357,7 +357,7 @@ def scan(fun: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any, length
 
 
 def _pair(given: Any) -> tuple[Any, Any]:
-    """What the function of a scan gives."""
+    """The carry and the output that a scan's function returns."""
     if not issubclass(type(given), tuple) or len(given) != 2:  # isinstance would ask a lazy array what it holds
         raise DTypeError(
             "scan: the function does not give a pair",

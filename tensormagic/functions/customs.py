@@ -123,7 +123,7 @@ def checkpoint(fun: Any) -> Function:
 
 @contextmanager
 def _noting() -> Generator[set[Node]]:
-    """What the expressions in a block give."""
+    """Record the values of the expressions in a block."""
     capture, found = context.current(), set[Node]()
     if capture is None:
         raise AssertionError

@@ -362,7 +362,7 @@ def in_tuple(function: Function) -> Callable[[tuple[Any, ...]], Sequence[tuple[s
 
 
 def _called(function: Function, args: tuple[Any, ...], k: int) -> tuple[str, Any]:
-    """An argument, and what it is called."""
+    """An argument, and its name."""
     return (function.parameters[k] if k < len(function.parameters) else f"argument {k + 1}"), args[k]
 
 

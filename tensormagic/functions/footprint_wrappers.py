@@ -26,7 +26,7 @@ class Wrappers(Notes):
         self.names.update(part for text in value.__reduce__()[1] if isinstance(text, str) for part in text.split("."))
 
     def cached(self, value: functools.cached_property[Any], told: str, _lifted: bool) -> None:
-        """What computes a cached property."""
+        """Follow the function of a cached property."""
         self.unstaged = True
         self.push(value.func, told)
 
@@ -44,7 +44,7 @@ class Wrappers(Notes):
         self.check("memory", value, None, bytes(value), told)
 
     def vectorized(self, value: Any, told: str, _lifted: bool) -> None:
-        """What `np.vectorize` calls."""
+        """Follow the function that `np.vectorize` calls."""
         for name in ("pyfunc", "otypes", "excluded", "signature", "cache"):
             self.entry(vars(value), name, f"{told}.{name}", lifted=False)
 

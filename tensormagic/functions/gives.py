@@ -42,52 +42,56 @@ from tensormagic.ops.effects.outside import Changed
 
 @dataclass(eq=False)
 class Gives:
-    """What the results of one program are, beside what it computes.
+    """How the results of one program are returned, besides their values.
 
     Parameters
     ----------
     label
         The function, for messages.
     sources
-        What results are parts of, by number.
+        The arrays that results are parts of, by number.
     extents
-        Which axis of which input a symbol of the trace is.
+        The input and the axis that a symbol of the trace is the size of.
     changed
-        The containers of the arguments that are changed: what they hold then comes behind the result.
+        The containers of the arguments that are changed: their new contents follow the results.
     by_call
-        Whether the caller's containers are asked for.
+        Whether the caller's containers are needed.
     there
-        The identities of what is there beside the arguments.
+        The identities of objects that existed besides the arguments.
     own
-        Results that are arrays of that.
+        Results that are arrays among these.
     classes
-        Results that are numbers of data-dependent class: which result says that, and what it may say.
+        Results that are numbers of data-dependent class: the number of the result that holds the class, and the
+        possible classes.
     ways
         Results that are, by a data-dependent choice, one of several inputs or other results.
     unknown
-        What a result may be a part of, where it is not known which part, or when: calls are Python's then.
+        The array that a result may be a part of, if the part, or the condition, is not known: then Python runs the
+        calls.
     halfway
         Whether the code changes something before a data-dependent error.
     asked
-        Conditions that say which containers results are.
+        Conditions that decide which containers results are.
     numbers
-        For conditions of these, and for integers that decide where results lie in what they are parts of: which result says that.
+        For these conditions, and for integers that decide which part of an array a result is: the number of the result
+        that holds it.
     wholes
         Computed arrays of which several results are parts: they follow the results.
     frozen
-        Results that NumPy computes and gives as what cannot be stored into.
+        Results that NumPy returns as read-only arrays.
     ordered
-        Results that are copies whose elements lie in C order, whatever those of the original do.
+        Results that are copies in C order, whatever the layout of the original.
     keeps
         Whether the trace has left values in objects, which may hold containers of the result, too.
     made
-        These containers as one run has put them together, by the identity of those of the trace.
+        The containers that one run has built, by the identity of those of the trace.
     identities
-        Whether the code has asked which object a container of the arguments is: the trace holds for one call.
+        Whether the code has compared containers of the arguments by ``is``: then the trace holds for one call.
     same
-        For the place of each of these the first place of the same one, where the code has asked which of them are one.
+        For each place of a container in the arguments the first place with the same one, if the code has asked for
+        identities.
     copies
-        What the trace had in the place of the caller's containers, with the places of these: it may have kept some.
+        The trace's copies of the caller's containers, with their places: the code may have kept some.
     """
 
     label: str
@@ -264,7 +268,7 @@ def _asked(place: Place, shape: tuple[Size, ...]) -> list[Node]:
 def gives_of(
     label: str, results: Sequence[Any], tensors: Sequence[Tensor], containers: Containers, changed: Any, *, users: bool
 ) -> Gives:
-    """What a trace returns; ``changed`` are containers it has changed, and ``users`` says that the results are the user's."""
+    """How a trace returns its results; ``changed`` are containers it has changed, and ``users``: the results are the user's."""
     extents: dict[Symbol, tuple[int, int]] = {}
     for k, t in enumerate(tensors):
         for axis, size in enumerate(t.place.buffer.first.type.shape):

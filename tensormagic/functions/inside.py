@@ -43,9 +43,10 @@ class Inside(Mapping[str, Any]):
     places
         The dictionaries and lists that hold it, each with the key or index.
     moving
-        Whether another value of the same type may stand there at each call (``moving.py``): then it is any number or array, of any holder.
+        Whether another value of the same type may stand there at each call (``moving.py``): a number or array, in any
+        holder.
     apart
-        Whether a derivative is with respect to it (``apart.py``).
+        Whether it is a variable of a derivative (``apart.py``).
     """
 
     name: str
@@ -61,12 +62,12 @@ class Inside(Mapping[str, Any]):
 
     @property
     def spot(self) -> tuple[int, Any]:
-        """What identifies the first place while its holder lives."""
+        """The identity of the first place, valid while its holder lives."""
         return self.spots[0]
 
     @property
     def spots(self) -> list[tuple[int, Any]]:
-        """The same of all places; of one in a tuple, the tuple."""
+        """The identities of all places; for a place in a tuple, that of the tuple."""
         return [(id(holder.own if isinstance(holder, InTuple) else holder), key) for holder, key in self.places]
 
     def __getitem__(self, name: str) -> Any:
@@ -97,21 +98,21 @@ def is_number(value: Any) -> bool:
 
 @dataclass(eq=False)
 class InTuple:
-    """A tuple as what holds its items: another one, with others, is put in its place.
+    """A tuple as a holder of its items: to store one, another tuple is put in its place.
 
     Parameters
     ----------
     own
-        The tuple, which is put back where its own items are.
+        The original tuple, which is put back once all its items are back.
     place
-        What holds it, and the key there; None where nothing can be put in its place.
+        The holder of the tuple, and the key there; None if it cannot be replaced.
     """
 
     own: tuple[Any, ...]
     place: tuple[Any, Any] | None
 
     def put(self, key: int, value: Any) -> None:
-        """Have a tuple with another item there."""
+        """Put a tuple with another item in the place of this one."""
         holder, where = self.place or (None, None)
         items = [*held(holder, where)]
         items[key] = value
@@ -120,7 +121,7 @@ class InTuple:
 
 
 def held(holder: Any, key: Any) -> Any:
-    """What a dictionary, a list, a tuple, a closure cell, a class or an object with slots holds; ``MISSING`` for nothing."""
+    """The value in a dictionary, a list, a tuple, a closure cell, a class or an object with slots; ``MISSING`` if there is none."""
     try:
         if isinstance(holder, InTuple):
             return held(*holder.place)[key] if holder.place else MISSING
@@ -134,7 +135,7 @@ def held(holder: Any, key: Any) -> Any:
 
 
 def put(holder: Any, key: Any, value: Any) -> None:
-    """Have it hold something."""
+    """Store a value into a holder."""
     if isinstance(holder, dict | list | deque):
         holder[key] = value
     elif isinstance(holder, InTuple):
@@ -224,7 +225,7 @@ def placed(reads: Sequence[Read], stand_ins: Sequence[Any]) -> Generator[None]:
 
 
 def refuse_kept(left: Sequence[Any], buffers: Sequence[Any], label: str) -> None:
-    """Refuse code that has kept such an array, or a part of it, where it is not replaced by the array again."""
+    """Refuse code that has kept an array that it stores into, or a part of it, in a way that cannot be replaced."""
     for value in left:
         if value.place.buffer in buffers and value.place.buffer.stored:
             raise CaptureError(
@@ -234,7 +235,7 @@ def refuse_kept(left: Sequence[Any], buffers: Sequence[Any], label: str) -> None
 
 
 def refuse_shared(before: Record, values: Sequence[Any], label: str) -> None:
-    """Refuse a trace that has stored into an object's array that shares memory with an input: a run would read what is stored."""
+    """Refuse a trace that has stored into an object's array that shares memory with an input: a run would read the change."""
     if not before.changed():
         return
     stored = [c for c in before.checks if c.kind == "array" and not c.holds()]
@@ -380,7 +381,7 @@ def _valued(value: Any, left: Mapping[int, tuple[Any, Any]]) -> Any:
 
 
 def _number(value: Any) -> Any:
-    """The value of a lazy number from which only a text is made."""
+    """The value of a lazy number that only occurs in a text."""
     if not isinstance(value, Tensor):
         return value
     return value.item() if value.type.form == "python" else value.numpy()[()]

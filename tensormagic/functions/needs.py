@@ -110,11 +110,11 @@ class StepMemory:
     Parameters
     ----------
     name
-        What it computes.
+        The operations that it computes.
     taken
-        Bytes that are allocated for it.
+        The bytes allocated for it.
     live
-        Bytes that are there at most while it runs: of results and of what other kernels read, not of arguments.
+        The maximum of bytes in use while it runs: results and operands of other kernels, without the arguments.
     """
 
     name: str
@@ -192,16 +192,16 @@ class StepWork:
     Parameters
     ----------
     name
-        What it computes.
+        The operations that it computes.
     operations
-        How often a scalar function is applied: an addition and an ``exp`` are one each.
+        The number of applications of scalar functions: an addition and an ``exp`` are one each.
     flops
         The same in floating-point operations: an ``exp`` is the additions, multiplications and divisions in it.
     moved
-        Bytes of the arrays that are read and written, each once in a pass.
+        The bytes of the arrays that are read and written, each once in a pass.
     known
-        Whether that is all: how often a ``while`` iterates, and which branch is taken, nobody knows before; of a branch the one that
-        costs more is counted, of a ``while`` one iteration.
+        Whether the count is exact. How many iterations a ``while`` runs and which branch is taken is not known before:
+        the costlier branch is counted, and one iteration of a ``while``.
     """
 
     name: str
@@ -310,7 +310,7 @@ def _copied(graph: Graph, packed: Mapping[Node, None], args: Sequence[Any]) -> i
 
 
 def _names(plan: Plan) -> list[str]:
-    """What each step is called."""
+    """The name of each step."""
     kernels = iter(plan.kernels)
     found: list[str] = []
     for step in plan.steps:

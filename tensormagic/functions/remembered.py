@@ -41,18 +41,18 @@ enabled = True
 
 @dataclass(eq=False)
 class Memory:
-    """What is known of a call's texts.
+    """The stored knowledge about the texts of a call.
 
     Parameters
     ----------
     codes
-        Those of the functions.
+        The code objects of the functions.
     beside
-        What else decides what is in the record.
+        The other parts of the record's key.
     kept
-        What is known of the texts; None without a record.
+        The record; None if there is none.
     verdicts, squares
-        Which rules apply in them, as far as that was asked.
+        Which rules apply in the texts, as far as that was asked.
     """
 
     codes: list[CodeType]
@@ -63,7 +63,7 @@ class Memory:
 
     @cached_property
     def key(self) -> str:
-        """What the record is named by."""
+        """The name of the record."""
         texts = [(parts_of(code), code.co_varnames, source.text_of(code)) for code in self.codes]
         return _RECORD + hashlib.sha256(repr((self.beside, texts)).encode()).hexdigest()
 
@@ -82,7 +82,7 @@ class Note(NamedTuple):
 
 
 def memory_of(found: Ordinary, args: tuple[Any, ...]) -> Memory | None:
-    """What is known of a call's texts; None if nothing is stored."""
+    """The stored knowledge about the texts of a call; None if nothing is stored."""
     if not enabled or _VERSIONS is None:
         return None
     beside = _VERSIONS, config.level(""), [*map(_kind, args)], [*meanings(found)]
@@ -95,7 +95,7 @@ def memory_of(found: Ordinary, args: tuple[Any, ...]) -> Memory | None:
 
 
 def _is_there(memory: Memory) -> bool:
-    """Whether the folder had a record when it was first looked into: what is not there is not looked for, nor is it named by now."""
+    """Whether the folder had the record when it was first read: missing records are not searched for again."""
     records = _records(config.cache_folder)
     return bool(records) and memory.key in records
 
@@ -109,7 +109,7 @@ def _records(folder: Path) -> frozenset[str]:
 
 
 def _kind(value: Any) -> Any:
-    """What of an argument decides which rules apply: integers by value, and axes of one element as such."""
+    """The part of an argument that decides which rules apply: the value of an integer, and which axes have one element."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, tuple([min(n, 2) for n in value.shape])
     known = isinstance(value, int | np.integer | np.bool_)
@@ -154,7 +154,7 @@ _waiting: dict[int, Note] = {}  # by the identities of what they have: it is nam
 
 
 def note(memory: Memory, kept: Kept, complete: Callable[[], Kept | None] | None = None) -> None:
-    """Store what is known of a call's texts at the end of the process; ``complete`` finds out more before that."""
+    """Store the knowledge about a call's texts at the end of the process; ``complete`` adds to it before that."""
     if memory.kept is not None:
         kept = kept._replace(copies={**memory.kept.copies, **kept.copies})
     _waiting[id(memory)] = Note(memory, kept, complete)
@@ -164,7 +164,7 @@ def note(memory: Memory, kept: Kept, complete: Callable[[], Kept | None] | None 
 
 @atexit.register
 def write() -> None:
-    """Write what waits."""
+    """Write the waiting records."""
     until, written = time.perf_counter() + _SECONDS, set[str]()
     while _waiting:
         _, (memory, kept, complete) = _waiting.popitem()

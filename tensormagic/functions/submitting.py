@@ -405,7 +405,7 @@ _pool = OnePerProcess(_Pool, _lose)
 
 @atexit.register
 def _tell_unfinished() -> None:
-    """Say what is lost when the process ends."""
+    """Warn of calls that are lost when the process ends."""
     left = _pool.made.close() if _pool.made is not None else []
     if left:
         listed = ", ".join(f"{f.name} of {f.place}" for f in left[:5]) + ", …" * (len(left) > 5)

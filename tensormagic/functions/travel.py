@@ -117,7 +117,7 @@ def maker(make: Callable[P, R]) -> Callable[P, R]:
 
 
 def _inner(value: Any) -> Any:
-    """What a made function was made of; None for anything else."""
+    """The object that a made function was made from; None for other values."""
     return value.source if isinstance(value, Made) else None
 
 

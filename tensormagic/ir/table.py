@@ -228,7 +228,7 @@ class Matches:
 
 
 def _in_turn(known: list[tuple[Rule, Found]], rest: Iterator[tuple[Rule, Found]]) -> Iterator[tuple[Rule, Found]]:
-    """What is known, and then what is found beside it."""
+    """First the known items, then those found beside them."""
     k = 0
     while True:
         if k == len(known):

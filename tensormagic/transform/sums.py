@@ -37,7 +37,7 @@ class Turned:
 
 @dataclass
 class _Loop:
-    """A counted loop, and what is said of it."""
+    """A counted loop, with the facts found about it."""
 
     node: Node
     body: Graph = field(init=False)

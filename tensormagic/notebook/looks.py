@@ -63,10 +63,6 @@ class TensorLooks(Magics):
         for n in asked:
             if n not in known:
                 raise UsageError(f"%tensor_formula --wrt: {name} has no floating input {n}{near(n, known)}")
-        if name == "_":
-            name = next(
-                (n for n, v in space.items() if n[0] != "_" and isinstance(v, Tensor) and v.node is value.node), "value"
-            )
         return formula_of(value, name, space, asked or default_wrt(value, space))
 
     @no_var_expand
@@ -130,7 +126,12 @@ class TensorLooks(Magics):
             raise UsageError(
                 f"%{magic.__name__} takes the name of a lazy value; {what.rstrip('.')}. %%tensor cells compute lazy values."
             )
-        return name or "_", value
+        return name or self._called(value), value
+
+    def _called(self, value: Tensor) -> str:
+        """The variable that holds a value."""
+        held = ((n, v) for n, v in self.shell.user_ns.items() if n[0] != "_" and isinstance(v, Tensor))
+        return next((n for n, v in held if v.node is value.node), "value")
 
     def _last(self) -> Any:
         """The last lazy value that was shown."""

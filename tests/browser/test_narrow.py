@@ -268,3 +268,12 @@ def test_backpropagation_opens_where_most_boxes_are_whole(opened, width, least):
     here, most = page.locator(".tm-stage").evaluate(WHOLE)
     assert here == most
     assert here >= least
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_that_a_reader_forces_hold_in_both_schemes(opened, scheme):
+    """The page's own dark colours were stronger than them."""
+    page = opened(Scene(demo_scenes.logistic()), forced_colors="active", color_scheme=scheme)
+    kinds = [f"--tm-{name}" for name in ("pointwise", "fold", "kernel")]
+    asked = "(one, names) => names.map((name) => getComputedStyle(one).getPropertyValue(name).trim())"
+    assert page.locator(".tm-graph").evaluate(asked, kinds) == ["Canvas"] * len(kinds)

@@ -203,6 +203,16 @@ def test_check(notebook):
     assert "digits in place of 15, the captured value is right" in text
 
 
+@pytest.mark.parametrize(
+    "cell", ["(a - 1.0) ** 2", "np.abs(a - 1.0)", "np.cos(a - 1.0) + 7", "np.sum((w - w) ** 2) * a"]
+)
+def test_check_of_a_gradient_that_is_zero(notebook, cell):
+    """At the least value the difference was that of rounding, over 1e-30: ``differs``, by 3.3e+12."""
+    notebook["a"] = 1.0
+    text = notebook.ok(f"%%tensor --check --grad a\n{cell}").displays[0]["text/plain"]
+    assert text.count("agrees") == 2
+
+
 def test_check_says_which_operation_and_line_have_a_wrong_derivative(notebook):
     notebook["w"] = np.array([0.3, -0.1, 2.0])
     text = notebook.ok(

@@ -114,7 +114,7 @@ _PLAIN = f"""text{{font-family:{FONT};text-anchor:middle;unicode-bidi:plaintext}
 .value{{font-size:12px}}
 .type,.note{{font-size:12px}}
 .tag{{font-size:12px;font-style:italic}}
-.heading{{font-size:12px;font-weight:600;text-anchor:start;stroke-width:4px;paint-order:stroke;stroke-linejoin:round}}
+.heading{{font-size:12px;font-weight:600;text-anchor:start;stroke-width:10px;paint-order:stroke;stroke-linejoin:round}}
 .view{{font-size:14px;font-weight:700;text-anchor:start}}
 .note{{text-anchor:start}}
 .mark text{{font-size:12px}}
@@ -169,7 +169,7 @@ def in_themes(scope: str, light: Mapping[str, str], dark: Mapping[str, str], for
     return (
         f"{scope}{{{in_light}}}\n@media (prefers-color-scheme:dark){{.tm-own {scope}{{{in_dark}}}}}\n"
         f"{lights}{{{in_light}}}\n{darks}{{{in_dark}}}\n"
-        f"@media (forced-colors:active){{{scope},{lights},{darks}{{{in_forced}}}}}\n"
+        f"@media (forced-colors:active){{{scope},.tm-own {scope},{lights},{darks}{{{in_forced}}}}}\n"
     )
 
 

@@ -63,3 +63,8 @@ def test_a_setting_that_is_not_there_is_refused():
     """It was taken without a word, and set nothing."""
     with pytest.raises(AttributeError, match="config has no setting teir; did you mean tier"):
         Config().teir = "numpy"  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_the_number_of_threads_is_a_variable_of_the_environment(monkeypatch):
+    monkeypatch.setenv("TENSORMAGIC_THREADS", "2")
+    assert Config().threads == 2

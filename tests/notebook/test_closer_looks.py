@@ -224,3 +224,11 @@ def test_a_profile_of_what_another_cell_computes_says_where_to_ask(notebook):
     notebook.ok("later = tm.grad(objective, 'w')(w=tm.tensor(np.ones(3)))")
     text = notebook.ok("%tensor_profile later").data["text/plain"]
     assert text.startswith("nothing to measure: no line of ")
+
+
+def test_the_last_value_is_called_as_its_variable_is(notebook):
+    """``%tensor_graph`` of the last value was headed ``_``, and ended in a box of that name."""
+    notebook.ok("%%tensor\ntotal = np.sum(np.ones(3) * 2.5)\ntotal")
+    assert notebook.ok("%tensor_graph").data["text/plain"].startswith("total\n")
+    notebook.ok("%%tensor\nnp.sum(np.ones(3) * 3.5)")
+    assert notebook.ok("%tensor_graph").data["text/plain"].startswith("value\n")

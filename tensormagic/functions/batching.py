@@ -32,6 +32,7 @@ from tensormagic.functions.sequential import one_by_one
 from tensormagic.functions.travel import maker
 from tensormagic.ir.errors import CaptureError, ShapeError
 from tensormagic.ir.node import Node
+from tensormagic.ir.plain_texts import counted
 from tensormagic.ir.type import Size, hint
 from tensormagic.ops.leaf import INPUT, Source, input_node
 from tensormagic.ops.move import lead, transpose
@@ -249,7 +250,9 @@ def _each(axes: Axes, args: Sequence[Any], function: Function) -> Sequence[Axes]
     if not isinstance(axes, tuple | list):
         return [axes] * len(args)
     if len(axes) != len(args):
-        raise ShapeError(f"vmap({function.name}): in_axes has {len(axes)} entries for {len(args)} arguments")
+        raise ShapeError(
+            f"vmap({function.name}): in_axes has {counted(len(axes), 'entry', 'entries')} for {counted(len(args), 'argument')}"
+        )
     return axes
 
 

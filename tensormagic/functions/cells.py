@@ -20,6 +20,7 @@ from tensormagic.functions.function import Function
 from tensormagic.functions.reading import is_input, look
 from tensormagic.functions.stores import unchanged
 from tensormagic.ir.errors import ArgumentError
+from tensormagic.ir.plain_texts import counted
 
 
 def _in_dtype(table: Any, dtype: str) -> Any:
@@ -85,7 +86,7 @@ def of_cell(
     def complete(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if len(args) > len(inputs):
             raise ArgumentError(
-                f"{name}() takes {len(inputs)} arguments ({', '.join(inputs)}) but {len(args)} were given"
+                f"{name}() takes {counted(len(inputs), 'argument')} ({', '.join(inputs)}) but {len(args)} were given"
             )
         unknown = sorted(set(options) - set(inputs))
         if unknown:
@@ -111,7 +112,7 @@ def of_cell(
     def body(*args: Any) -> Any:
         if len(args) != len(inputs):  # of what asks for the body itself: `tm.compile`, `tm.trace`
             raise ArgumentError(
-                f"{name}() takes {len(inputs)} arguments ({', '.join(inputs)}) and {len(args)} were given: "
+                f"{name}() takes {counted(len(inputs), 'argument')} ({', '.join(inputs)}) and {len(args)} were given: "
                 "a function that is compiled or traced for types does not read missing arguments from the notebook"
             )
         held = {n: cast(namespace.value_of(look((n, notebook))), dtype) for n in free if n in notebook}

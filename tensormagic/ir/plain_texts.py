@@ -84,3 +84,12 @@ _CONTAINERS: dict[type, Callable[[Any, int], str]] = {
     set: _set,
     frozenset: _set,
 }
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """How many there are of something, in words: ``1 argument``, ``2 arguments``.
+
+    >>> counted(1, "entry", "entries"), counted(0, "argument")
+    ('1 entry', '0 arguments')
+    """
+    return f"{count} {one if count == 1 else many or one + 's'}"

@@ -24,6 +24,7 @@ METHODS = {
     "assign": "Arrays are stored into as in NumPy: {x}[...] = value.",
     "unsqueeze": "Write {x}[None] for a new first axis, {x}[:, None] for a second one.",
     "permute": "NumPy calls it {x}.transpose(...).",
+    "plot": "plt.plot({x}) draws it.",
     "numel": "NumPy calls it {x}.size.",
     "dim": "NumPy calls it {x}.ndim.",
     "matmul": "Write a @ b.",

@@ -67,6 +67,10 @@ def _one_of(code: Code, result: Any) -> str:
 def _no_value(captured: Captured) -> UsageError:
     """What is said where a cell ends in no value, as in a call of print: which of the names that it binds or reads may be meant."""
     own = [*reversed(list(captured.outputs.items())), *((n, captured.values.get(n)) for n in captured.parsed.reads)]
+    last = captured.parsed.last
+    if last is not None and isinstance(last.body, ast.Name) and captured.values.get(last.body.id, "") is None:
+        name = last.body.id
+        return UsageError(f"%%tensor --grad: {name} is None, and has no gradient: a function without return gives None")
     number = next((n for n, v in own if isinstance(v, Tensor) and not v.ndim and n[0] != "_"), "")
     advice = (
         f"end it with {number}, or write --of {number}"

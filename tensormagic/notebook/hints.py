@@ -21,6 +21,7 @@ from tensormagic.alike import alike
 from tensormagic.capture.value import Tensor
 from tensormagic.functions.value_grad import way_to
 from tensormagic.ir.errors import TensorError
+from tensormagic.ir.plain_texts import counted
 from tensormagic.notebook import unpacking
 from tensormagic.notebook.elsewhere import METHODS, function, method, written_out
 from tensormagic.notebook.failed_line import Line
@@ -194,7 +195,7 @@ def _axes(_: re.Match[str], line: Line) -> str:
     if not shape:
         return f"{name} is one number and has no axes." if name else ""
     last = len(shape) - 1
-    return f"{name} has {_counted(len(shape), 'axis', 'axes')}: {f'0 to {last}' if last else '0'}, or -1 for the last."
+    return f"{name} has {counted(len(shape), 'axis', 'axes')}: {f'0 to {last}' if last else '0'}, or -1 for the last."
 
 
 def _bounds(found: re.Match[str], _: Line) -> str:
@@ -210,21 +211,17 @@ def _reshaped(found: re.Match[str], _: Line) -> str:
     return f"The sizes must multiply to {found[1]}{made}. One of them may be -1: it follows from the others."
 
 
-def _counted(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"
-
-
 def _too_many(_: re.Match[str], line: Line) -> str:
     name, shape = line.shaped()
-    most = _counted(len(shape), "index", "indices")
-    return f"{name} has {_counted(len(shape), 'axis', 'axes')}, and takes at most {most}." if name else ""
+    most = counted(len(shape), "index", "indices")
+    return f"{name} has {counted(len(shape), 'axis', 'axes')}, and takes at most {most}." if name else ""
 
 
 def _unpacked(_: re.Match[str], line: Line) -> str:
     if said := unpacking.told(line.text, line.space):
         return said
     name, shape = line.shaped()
-    return f"{name} has {_counted(shape[0], 'element', 'elements')}: give as many names on the left." if shape else ""
+    return f"{name} has {counted(shape[0], 'element', 'elements')}: give as many names on the left." if shape else ""
 
 
 # types ----------------------------------------------------------------------------------------------------------------
@@ -447,7 +444,7 @@ _KNOWN: Sequence[tuple[str, Callable[[re.Match[str], Line], str]]] = (
     (r"Cannot cast array data from .* to dtype\('u?int", _always("Convert it to whole numbers: x.astype(int).")),
     (r"did not contain a loop with signature|not supported for the input types", _operands),
     (r"unsupported operand type\(s\)|bad operand type for unary", _operands),
-    (r"can't multiply sequence by non-int", _operands),
+    (r"can't multiply sequence by non-int|can only concatenate", _operands),
     (
         r"Integers to negative integer powers",
         _always("Write the exponent as a float, -1.0, or convert: x.astype(float)."),

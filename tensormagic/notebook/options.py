@@ -225,7 +225,11 @@ def read(parser: MagicArgumentParser, line: str, defaults: Mapping[str, Any]) ->
     for option, allowed in CHOICES.items():
         for value in _split(values.get(option[2:], "")):
             if value not in allowed:
-                near = _near(value, allowed) if value != "formula" else "; formulas are shown by %tensor_formula"
+                near = (
+                    _near(_ALSO.get(value, value), allowed)
+                    if value != "formula"
+                    else "; formulas are shown by %tensor_formula"
+                )
                 raise UsageError(f"%%tensor {option} must be one of {', '.join(allowed)}, not {value!r}{near}")
     values = _placed(values, defaults)
     _refuse(values, defaults)
@@ -393,6 +397,9 @@ def _refuse_beside_async(values: Mapping[str, Any], *, plain: Any) -> None:
 
 def _split(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+_ALSO = {"cuda": "gpu", "single": "float32", "double": "float64"}  # what choices are called elsewhere
 
 
 def _explained(message: str, line: str) -> str:

@@ -364,3 +364,30 @@ def test_the_word_says_the_newest_of_equal_cells(notebook):
 def test_a_cell_without_a_value(notebook):
     notebook.ok("%%tensor --show none\nq = X.T @ X")
     assert "rewritten in In[1]" in notebook.ok("%%tensor\nr = q + 1\nprint('done')").data["text/plain"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        (["%%tensor\nv = [1, 2]\nv + 1"], "Hint: v is a list: np.array(v) makes an array of it."),
+        (["%%tensor\nw.plot()"], "Hint: plt.plot(w) draws it."),
+        (["%%tensor --device cuda\nw"], "not 'cuda' (did you mean gpu?)"),
+        (["%%tensor grad w\nnp.sum(w)"], "is one too many in 'grad w' (did you mean --grad?)"),
+        (["%%tensor --live q=0:1\nnp.sum(w)"], "the cell does not read q; the cell reads w"),
+        (
+            ["%%tensor\ndef none(x):\n    np.sum(x)\nlow = none(w)", "%%tensor --grad w\nlow = none(w)\nlow"],
+            "low is None, and has no gradient: a function without return gives None",
+        ),
+        (["%%tensor lonely\nnp.sum(w)", "lonely(w, w)"], "lonely() takes 1 argument (w) but 2 were given"),
+        (
+            ["%%tensor\nq = np.ones(3)\nq[7]", "%%tensor\nwhile q[0] > 0:\n    q = q - 1", "q"],
+            "Cell In[1] would have set q",
+        ),
+        (
+            ["%%tensor --grad p\np = {'w': np.ones(3)}\nnp.sum(p['w'])"],
+            "Hint: If it holds floats, assign p in a cell before this one.",
+        ),
+    ],
+)
+def test_what_is_told_to_those_who_begin(notebook, cells, told):
+    assert told in [notebook(cell) for cell in cells][-1].out

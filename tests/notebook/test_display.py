@@ -424,7 +424,7 @@ def test_a_terminal_gets_text_alone(notebook, monkeypatch):
 def test_rules_say_of_what_they_are_and_what_their_units_mean(notebook):
     notebook.ok(cell())
     title, *lines = notebook.ok("%tensor_rules").data["text/plain"].splitlines()
-    assert title == "rewrites of the value"
+    assert title == "rewrites of loss"
     (unit,) = [
         line
         for line in lines

@@ -132,7 +132,7 @@ def _open(box: Box, top: float, said: str, held: str) -> str:
     heading = f"{title} \N{MIDDLE DOT} {said}" if said else title
     return (
         f'<g transform="translate({_n(left + margin)} {_n(top + HEAD)})">{held}</g>'
-        f'<text class="heading" x="{_n(left + 10)}" y="{_n(top + 16)}">{escape(heading)}</text>'
+        f'<text class="heading" x="{_n(left + 10)}" y="{_n(top + 15)}">{escape(heading)}</text>'
     )
 
 

@@ -93,7 +93,7 @@ function addCanvas(graph) {
     pen.textAlign = "start";
     pen.font = `600 12px ${style.fontFamily}`;
     pen.fillStyle = shade.soft;
-    if (k > 0.3) for (const spot of graph.layout.frames) pen.fillText(`\u2212 ${graph.heading(spot.key)}`, spot.x - spot.w / 2 + 10, spot.y - spot.h / 2 + 16);
+    if (k > 0.3) for (const spot of graph.layout.frames) pen.fillText(`\u2212 ${graph.heading(spot.key)}`, spot.x - spot.w / 2 + 10, spot.y - spot.h / 2 + 15);
     if (share < 1) graph.repaint(); else start = 0;
   };
 

@@ -63,7 +63,7 @@ function addDrawing(graph) {
       const went = graph.went(spot.key);
       const region = spot.box.v !== undefined ? " inner" : went.startsWith("did not") ? " idle" : went ? " ran" : "";
       const frame = svgNode("rect", { class: `frame${region} tm-new`, x, y, width: spot.w, height: spot.h, rx: 10 }, frameLayer);
-      const heading = svgNode("text", { class: "heading tm-new", x: x + 10, y: y + 16 }, headingLayer);
+      const heading = svgNode("text", { class: "heading tm-new", x: x + 10, y: y + 15 }, headingLayer);
       heading.textContent = `\u2212 ${graph.heading(spot.key)}`;
       heading.dataset.group = frame.dataset.group = spot.key;
     }

@@ -49,6 +49,8 @@ def is_foreign(function: Any) -> bool:
     """Whether a function, a class or a method is of a library that knows nothing of lazy values."""
     if isinstance(function, functools.partial | np.ufunc):
         return False
+    if type(function).__name__ == "fortran":  # which takes what is no array for its own, to store into
+        return True
     function = function.__func__ if isinstance(function, MethodType) and _is_plain(function.__self__) else function
     if isinstance(function, FunctionType):
         return _is_foreign_module(function.__module__) and not _is_users(function.__code__.co_filename)

@@ -175,3 +175,18 @@ def test_a_call_that_comes_to_the_limit_says_so(notebook, monkeypatch):
     notebook.ok("%%tensor\nc = x * 2")
     error = notebook("%%tensor -o r\nr = minimize(energy, x, method='Powell').x").error
     assert "unrolls to more than 300 operations" in str(error)
+
+
+@pytest.mark.parametrize(
+    "call", ["lapack.dgelss(a, b)", "lapack.dgelss(a, b, overwrite_b=True)", "blas.daxpy(b, s, a=2.0)"]
+)
+def test_functions_of_fortran_store_where_they_would(notebook, call):
+    """They take what is no array for a copy of their own."""
+    notebook.ok("import numpy as np\nfrom scipy.linalg import blas, lapack")
+    made = "a, b, s = np.vander(np.arange(1.0, 5), 3), np.arange(4.0) ** 2, np.ones(4)"
+    space = {"np": np}
+    exec(f"from scipy.linalg import blas, lapack\n{made}\nr = {call}", space)
+    notebook.ok(f"%%tensor\n{made}")
+    notebook.ok(f"%%tensor\nr = {call}")
+    for name in ("a", "b", "s"):
+        np.testing.assert_array_equal(np.asarray(notebook[name]), space[name])

@@ -46,7 +46,7 @@ class Known:
     graph: Graph
     leaves: tuple[int, ...]
     became: tuple[Node | None, ...]
-    more: dict[Any, Any] = field(default_factory=dict[Any, Any])  # what is known of it beside, for whoever uses it
+    more: dict[Any, Any] = field(default_factory=dict[Any, Any])  # further facts, kept by the users of the graph
 
     def closed(self, found: Found) -> Closed:
         """The graph, over other leaves."""

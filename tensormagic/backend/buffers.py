@@ -47,7 +47,7 @@ class Pool:
                 break
             free, block = count(mine) == ONE, mine[0]
             if free:
-                if not block.flags.writeable:  # whoever had an array of it has set its base read-only
+                if not block.flags.writeable:  # the owner of an array in it has made its base read-only
                     block.flags.writeable = True
                 alike.append(block)
                 return np.ndarray(shape, dtype, block)

@@ -72,7 +72,7 @@ class Team:
     def __init__(self, *, waits: bool = False) -> None:
         self._waits = waits
         self._begun: list[Task] = []
-        self._open: deque[Task] = deque()  # what nobody has begun: whoever takes it from here does it
+        self._open: deque[Task] = deque()  # tasks not begun: a thread takes one from here and runs it
         self._context = copy_context()
 
     def __enter__(self) -> Self:

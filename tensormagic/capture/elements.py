@@ -28,7 +28,7 @@ class Element(Tensor):
     """One value appended in a loop: a slice of an array with an axis for the iterations."""
 
     __slots__ = ("number", "stack")
-    _held_unread = False  # there may be thousands of which nobody reads any
+    _held_unread = False  # there may be thousands, and none of them is read
 
     def __init__(self, stack: Stack, number: int) -> None:
         self.stack = stack

@@ -36,7 +36,9 @@ class Hooks:
     handed_out: Callable[[Any, Callable[[Any], Any]], Any]  # what other code goes over for an iterator
     address_of: Callable[[Any], Any]  # what functions of C take for a lazy array
     failed: Callable[[BaseException], None]  # told of an error while the program of a function runs
-    differentiated: Callable[[Node, Sequence[Node]], None]  # told of a value, and of what it is differentiated by
+    differentiated: Callable[
+        [Node, Sequence[Node]], None
+    ]  # called with a value, and the nodes that it is differentiated in
     by_class: Callable[[Node], Node]  # what each class gives, where the class of a number is data-dependent
     of_rules: (
         Callable[[Any], Callable[..., Any] | None] | None

@@ -77,7 +77,7 @@ def secure_all() -> None:
     for snapshot in _live:
         try:
             snapshot.secure()
-        except GuardError:  # lost: whoever asks for its value is told
+        except GuardError:  # lost: the error is raised when its value is needed
             _live.discard(snapshot)
 
 

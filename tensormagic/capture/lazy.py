@@ -290,7 +290,7 @@ class Lazy:
             unknown = context.current() is not None and not values_are_there()
             if unknown and name == "is_integer" and not args and self.dtype.kind == "f":
                 number: Any = self
-                whole = number % 1 == 0  # nan, of what is infinite
+                whole = number % 1 == 0  # nan if infinite
                 return type(self)(Place(Buffer(to_form(whole.node, "python"))))
             needs_value(f".{name}() of a number", node=self.node)
             return getattr(self._number(self.item()), name)(*args)

@@ -18,7 +18,7 @@ from tensormagic.ir.type import hint
 from tensormagic.ops.opaque import ITEM
 
 LONG = 100  # nodes of one demand, above which it keeps values on the way
-NEAR = 64  # nodes of a lazy array that are looked at for what is wanted, too
+NEAR = 64  # nodes of a lazy array that are searched for shared ones
 MOST_BYTES = 64 << 20  # of one value that is kept
 SEARCH_BYTES = 256 << 20  # of values that are computed before it is looked for those that nobody has any more
 _COSTLY = {"opaque", "contract", "region", "fold"}  # kinds of op that are not one pass with what follows

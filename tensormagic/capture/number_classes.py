@@ -32,7 +32,7 @@ from tensormagic.ops.pointwise import ASTYPE, Pointwise, astype
 from tensormagic.ops.regions.region import Region
 from tensormagic.ops.scalars import scalar
 
-COMBINATIONS = 16  # of classes that the numbers may be of which another is computed from
+COMBINATIONS = 16  # of possible classes of the numbers that another is computed from
 
 
 @dataclass(frozen=True)

@@ -242,7 +242,7 @@ def _in_place(name: str) -> Callable[[Tensor, Any], Any]:
                 )
             pythons = _is_pythons(name, self, other)
             if pythons and name == "multiply":
-                return other * self  # which Python does not try by itself, of what has elements
+                return other * self  # Python does not try this itself for sequences
             return NotImplemented if pythons else build(op, self, other)
         other = exponent_of(self, other) if name == "power" else other
         short = _short_power(self, other) if name == "power" else None

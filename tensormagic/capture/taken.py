@@ -34,7 +34,7 @@ _SAMPLED = 1000  # elements that say whether an array has changed
 
 Mark = tuple[
     Any, str, bytes
-]  # an array weakly, its name, some of its elements; None for a number; a node, of what is no input
+]  # an array (weakly; None for a number) or a node that is no input, its name, some of its elements
 
 
 @dataclass(eq=False)

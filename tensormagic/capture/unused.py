@@ -51,7 +51,7 @@ class Unused:
         if not last:
             return results
         token = constant(0)
-        for node in reversed(last):  # what stands first is computed first
+        for node in reversed(last):  # earlier nodes are computed first
             token = after(items(node)[0], token)
         return [after(token, results[0]), *results[1:]] if results else [token]
 
@@ -96,7 +96,7 @@ def unused_on_trial(made: Iterable[Node], used: Sequence[Node], known: Container
     """``token``, after all failing nodes that trial code has ``made`` besides those ``used`` or already ``known``."""
     reached = set(topological(used, stop=lambda n: n in known))
     inside = topological([n for n in made if n not in reached], stop=lambda n: n in known or n in reached)
-    for node in reversed(inside):  # what stands first is computed first
+    for node in reversed(inside):  # earlier nodes are computed first
         if node not in reached and node not in known and raises(node):
             token = after(items(_failing(node))[0], token)
     return token

@@ -178,7 +178,7 @@ class _Splitting:
     known: dict[Node, Any]  # how regions are driven, or why not
 
     def __post_init__(self) -> None:
-        self.axis: dict[Node, Any] = {}  # None for what is whole, or a part; a tuple for several results
+        self.axis: dict[Node, Any] = {}  # None for a whole value or a part; a tuple for several results
         self.less: dict[Node, int] = {}  # how many rows it has less than the arguments
         self.parts: dict[Node, str] = {}  # and what combines them
         self.merged: set[Node] = set()  # what has rows along an axis that is put together of that and others

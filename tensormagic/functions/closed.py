@@ -42,7 +42,7 @@ class Closed:
         self.moving: list[tuple[list[Node], Callable[[Any], Any]]] = []
         self.names: list[str] = []
         self._counts: list[list[int]] = []  # for each leaf of an argument, how much in it moves
-        self._inside: dict[Any, tuple[Part, Tensor, Node]] = {}  # the variables in objects, and what stands for each
+        self._inside: dict[Any, tuple[Part, Tensor, Node]] = {}  # the variables in objects, and the stand-in of each
         changed = list(args)
         tensors: list[Tensor] = []
         given: list[Any] = []

@@ -26,7 +26,7 @@ from tensormagic.transform.rewriting.beyond import runs_over
 from tensormagic.transform.rewriting.reductions import OF_ROWS
 from tensormagic.transform.rewriting.trial import changes_digits
 
-NOT = object()  # what is given where Python does not run it
+NOT = object()  # returned if Python does not run the call
 TIME = 1.0  # seconds of this thread, after which the function is captured: about what that takes, with compiling
 _BETWEEN = 32  # iterations between two looks at the clock
 _COPIED = 2**27  # bytes of arrays that are kept, to put them back where a call does not get to its end

@@ -92,8 +92,8 @@ class Function(Attributed, Specialised):
     inside: Body = field(init=False, repr=False)  # what runs in other code, whose checks and effects its own are among
     quick: Seen = field(default_factory=Seen, repr=False)
     _exact: OrderedDict[Any, list[Known]] = field(default_factory=OrderedDict, repr=False)
-    _begun: set[Any] = field(default_factory=set[Any], repr=False)  # kinds of arguments of which there was a call
-    _pythons: set[Any] = field(default_factory=set[Any], repr=False)  # kinds of which Python runs all calls
+    _begun: set[Any] = field(default_factory=set[Any], repr=False)  # kinds of arguments of earlier calls
+    _pythons: set[Any] = field(default_factory=set[Any], repr=False)  # kinds whose calls Python always runs
     _quicker: Quicker = field(default_factory=Quicker, repr=False)
     _recaptured: Recaptured = field(default_factory=Recaptured, repr=False)
     _written: Written = field(default_factory=Written, repr=False)

@@ -48,7 +48,7 @@ MAKING = frozenset(  # what runs where a class is called
 REACHING = MAKING | {  # names by which code comes from an object to its class
     "type", "__class__", "__mro__", "replace", "__replace__", "__reduce__", "__reduce_ex__",
 }  # fmt: skip
-FILES = frozenset({  # functions of NumPy's that read what is no operand of theirs
+FILES = frozenset({  # NumPy functions that read data other than their operands
     "load", "loadtxt", "genfromtxt", "fromfile", "fromregex", "memmap", "open_memmap", "DataSource", "loadmat", "get_printoptions",
     "geterr", "geterrcall", "getbufsize",
 })  # fmt: skip

@@ -45,7 +45,7 @@ from tensormagic.transform import grad as modes
 
 Map = Callable[..., Any]
 _KINDS = 64  # kinds of arguments for which a function is known to be followed
-_STATES = 8  # states of what is read, for each of them
+_STATES = 8  # states of the values read, for each of them
 
 
 def vjp(fun: Any, *primals: Any) -> tuple[Any, Map]:

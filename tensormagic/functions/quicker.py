@@ -18,7 +18,7 @@ from tensormagic.functions import first
 from tensormagic.functions.glance import Seen, known_by
 from tensormagic.functions.program import Known
 
-_RUNS = 3  # of machine code, of which the quickest counts
+_RUNS = 3  # of machine code; the quickest counts
 _AGAIN = 2  # runs by Python beside its first, which takes longer than others do
 _NEAR = 3  # times what machine code takes, up to which Python's first run may become the quicker one
 _LEAST = 1e-3  # seconds: of shorter calls it matters what is around a run

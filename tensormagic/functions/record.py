@@ -21,7 +21,7 @@ from tensormagic.capture import loud
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda _: "missing"})()
 _COMPARED = {int, str, bytes, bool}  # where equal values of one type are the same in every respect
-ANYTHING: Any = type("Anything", (), {"__repr__": lambda _: "anything"})()  # what stands for an input of the trace
+ANYTHING: Any = type("Anything", (), {"__repr__": lambda _: "anything"})()  # in place of an input of the trace
 _WRITTEN_OUT = 300  # checks that one function asks; more are asked in a loop
 
 # texts, by kind of check: {k} is its number

@@ -204,4 +204,4 @@ def _files(folder: Path, *only: str) -> Iterator[tuple[str, int, int]]:
                 yield from _files(Path(entry.path))
 
 
-_VERSIONS = _versions()  # of what was imported: files that change later are not what runs
+_VERSIONS = _versions()  # at import: files that change later are not the running code

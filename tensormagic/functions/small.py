@@ -9,7 +9,9 @@ from tensormagic.functions.compiled import Compiled
 from tensormagic.ir.graph import bare_symbol
 from tensormagic.ir.size import Symbol
 
-_MOST_SYMBOLS = 2  # of which all combinations of 0, 1 and more have graphs of their own; of more symbols one by one
+_MOST_SYMBOLS = (
+    2  # up to so many, each combination of 0, 1 and more has a graph of its own; with more, each symbol by itself
+)
 
 
 def count_of(function: Compiled) -> int:

@@ -43,8 +43,8 @@ from tensormagic.ops.leaf import INPUT, constant
 from tensormagic.transform.rewriting import choices
 
 EXACT = 128  # argument shapes whose sizes are remembered
-_ASKED = 4096  # kinds of arguments of which it is known that they were traced
-STATES = 8  # states of what is read for which programs are kept, for one kind of arguments
+_ASKED = 4096  # kinds of arguments remembered as traced
+STATES = 8  # states of the values read whose programs are kept, for one kind of arguments
 _COPIED = 2**18  # bytes of arrays that are copied at each call of a kind that changes what it reads, to take that back
 _AGAIN = 15  # calls that trace again, where what is read could not be followed, before that is asked anew
 
@@ -126,7 +126,7 @@ class Specialised(Made):
         """The values of a call, with all that it reads, and whether it stores into some of these."""
         given, key = self.kind(args, {})
         found = self.captured(key, given, (args, {}))
-        if isinstance(found, Halfway):  # Python may run the call, and what is asked for here is a graph
+        if isinstance(found, Halfway):  # Python could run the call, but a graph is wanted here
             raise found.__cause__ or refused(self.name)
         program, given, *_ = found
         return given, bool(program.stores.inputs)

@@ -84,7 +84,7 @@ def tensor(
     (20.0, 6.0)
     """
     if math:
-        with config.using(math=math):  # which refuses what is no level
+        with config.using(math=math):  # which refuses an unknown level
             pass
     math = leveled(math or config.math, without) if without else math
     if value is None:

@@ -63,8 +63,8 @@ TYPE = re.compile(
 )
 _NO_TYPE = re.compile(
     r"(?P<dtype>(u?int|b?float|complex)\d*(_\w+)?)\[.*\]$"
-)  # reads as one, of a dtype that there is not
-_MEANT = re.compile(r"\w+\[[^\[]*$")  # what is meant for a type, be it one or not
+)  # looks like a type, but has no such dtype
+_MEANT = re.compile(r"\w+\[[^\[]*$")  # text that is meant as a type, valid or not
 
 _DTYPES = (
     "It has NumPy's: bool, int8 to int64, uint8 to uint64, float16 to float64, complex64 and complex128; and bfloat16."

@@ -26,7 +26,7 @@ from tensormagic.ir.substituting import substitute as substitute_size
 Guard = tuple[Size, str, Size]
 
 
-_SHAPES = 16  # combinations of shapes of which a graph keeps what they say
+_SHAPES = 16  # combinations of shapes whose bindings a graph caches
 
 
 @dataclass(frozen=True, eq=False)

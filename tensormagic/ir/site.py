@@ -9,7 +9,7 @@ from functools import cached_property
 
 from tensormagic.ir.node import Node, substitute, topological
 
-OF_ALL = "of all elements"  # the role of what code asks for of selected elements alone
+OF_ALL = "of all elements"  # the role of nodes over all elements that code only computes for selected ones
 
 
 @dataclass(frozen=True, order=True)

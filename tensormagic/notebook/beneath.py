@@ -19,7 +19,7 @@ LINE = (  # in the letters, and at the place, of the line above a graph
     'overflow-wrap:anywhere;font:13px var(--jp-ui-font-family,system-ui,sans-serif);font-size:var(--jp-ui-font-size1,13px)">{}</div>'
 )
 _FACT = '<span style="display:inline-block;max-width:100%">'
-_HELD = {"O": "objects", "M": "dates", "m": "times", "V": "records"}  # by an array of what is no number
+_HELD = {"O": "objects", "M": "dates", "m": "times", "V": "records"}  # the elements of a non-numeric array
 _MOST = 4  # names that are listed
 _NUMBERS = (bool, int, float, complex)
 _TEXTS = (str, bytes)

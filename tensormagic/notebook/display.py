@@ -35,7 +35,7 @@ __all__ = ["Report", "Reporting", "ShownTensor", "Views", "headline", "value_tex
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 MOST_ROWS = 20  # items of a container, a row each
-MOST_UNBROKEN = 40  # characters of what is kept on one line of a narrow page
+MOST_UNBROKEN = 40  # characters kept together on one line of a narrow page
 NO_BREAK = "\N{NO-BREAK SPACE}"
 MOST_BESIDE = 4  # gradients on the line itself
 _MOST_UNASKED = 500  # nodes of a graph that is drawn without being asked for: more take half a second

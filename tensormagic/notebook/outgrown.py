@@ -21,7 +21,7 @@ from tensormagic.notebook.run import run, run_plain
 
 _UNCAPTURED = ", but the code is only being captured"
 _given_up: deque[str] = deque(maxlen=100)  # the statements at which cells were given up
-_HEARD = 1 << 20  # characters of what a cell prints that are kept
+_HEARD = 1 << 20  # printed characters that are kept
 
 
 def run_as_it_can(code: Code, shell: Any, options: Options) -> Outcome:

@@ -17,7 +17,7 @@ from tensormagic.ops.rows import Axes, Found, Mixed
 Value = Any  # what NumPy evaluation passes around: arrays, NumPy scalars, Python numbers, tuples of these
 Tangent = Node | None  # None is a zero
 
-CHEAP = 3  # the weight of what is computed again rather than stored
+CHEAP = 3  # the weight up to which a value is recomputed rather than stored
 registry: dict[str, Op] = {}
 AWAY: set[type] = set()  # the classes of arrays on devices: without axes they stay there, whatever form the value has
 

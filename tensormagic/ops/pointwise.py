@@ -417,7 +417,7 @@ class Cast(Pointwise):
         if after.kind == "b":
             return "{0} != 0"
         if before.kind == "f" and after.kind == "u":
-            return None  # the C conversion of what does not fit is NumPy's own
+            return None  # NumPy converts values that do not fit in its own way
         return "{0}"
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:

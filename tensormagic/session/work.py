@@ -27,7 +27,9 @@ class Counted:
 
 Stage = str | Counted  # what is done before a computation, or in place of one
 
-at_work: list[tuple[Executable | Stage, float]] = []  # what runs or is done, and since when: for whoever shows that
+at_work: list[
+    tuple[Executable | Stage, float]
+] = []  # running executables and stages with their start times, for display
 
 
 class _Own(threading.local):

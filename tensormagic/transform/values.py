@@ -106,7 +106,7 @@ def absorbed(closed: Closed, rewritten: Rewritten) -> Parts:
     if not parts:
         return _NONE
     found = [n for n, own in closed.mapping.items() if own in parts]
-    for node in found:  # a part of what was absorbed has its roundings
+    for node in found:  # a part of an absorbed node has its rounding errors
         found += node.args if picks(node) else ()
     return frozenset(found)
 

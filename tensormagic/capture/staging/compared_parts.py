@@ -144,7 +144,7 @@ def _connected(questions: Iterable[Callable[[], bool | Node]], *, decides: bool)
     for question in questions:
         try:
             found = question()
-        except ValueError:  # of arrays, of which Python may not ask
+        except ValueError:  # arrays have no single truth value
             if asked:
                 refuse("a comparison of lists that hold arrays, part by part,", "Compare arrays: np.array_equal(a, b).")
             raise

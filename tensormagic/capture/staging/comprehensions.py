@@ -96,7 +96,7 @@ _KNOWN = {list, tuple, range}
 ON_THE_WAY = (zip, map, enumerate, filter, reversed)  # iterators that are made where they are gone over, as a rule
 _TAKEN = {type(iter(v)) for v in ([], (), "", {}, set[int](), range(0))}  # iterators that somebody has
 _CHOSEN = "choosing among values by a condition on data,"
-_FEW = 32  # items of which each is asked for where those before it leave that open
+_FEW = 32  # items that are asked for one by one if the earlier ones leave it open
 
 
 class Generated(StandIn, Reaching):

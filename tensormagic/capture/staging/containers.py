@@ -22,7 +22,7 @@ from tensormagic.ir.node import Node
 ADVICE = "Change each in its own branch, or work on copies."
 
 
-Way = tuple[Any, Node, Any]  # what stands for a container, and on what condition it is which
+Way = tuple[Any, Node, Any]  # the stand-in of a container, and the condition for each choice
 
 
 @dataclass(frozen=True, eq=False)

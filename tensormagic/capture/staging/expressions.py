@@ -21,7 +21,7 @@ from tensormagic.capture.staging.simple import as_written, called_by
 from tensormagic.capture.staging.trees import parts_of, placed_at, walk
 
 SUSPEND = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
-LEFT = "__tensor_left__"  # the name of what is left of a loop for Python
+LEFT = "__tensor_left__"  # the name for the items of a loop that are left to Python
 
 _OPERATORS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",

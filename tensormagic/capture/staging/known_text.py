@@ -118,7 +118,7 @@ class _Reading:
         self.names: set[str] = set()
         self.held: set[str] = set()
         self.shaped: list[str] = []  # names of arrays that get another shape
-        self.alone: set[ast.AST] = set()  # what stands as a statement
+        self.alone: set[ast.AST] = set()  # expressions that are statements
         self.stores = self.holds = self.negates = self.exponentials = self.multiplies = self.sums = self.products = (
             False
         )

@@ -109,7 +109,7 @@ class Leaving:
             for slot, (own, now) in itertools.product(bound, kept.holders):
                 if self.loop.outcome.slots[slot] is own:  # a list that has a name, too
                     slot.set(now)
-        watch(tuple(self.loop.noted))  # for whoever changes one behind the loop
+        watch(tuple(self.loop.noted))  # since code after the loop may change one
         self._share(made, origins, ends, list(starts))
 
     def _built(

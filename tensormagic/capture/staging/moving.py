@@ -123,7 +123,7 @@ class Moved(Plainly):
         super().__init__(items)
         self.otherwise = otherwise
         self.loses = False  # whether it calls what makes Python's floats of the numbers of arrays
-        self.taken: dict[int, tuple[Any, Any]] = {}  # tensors and tuples with what stands for them, by the ids of these
+        self.taken: dict[int, tuple[Any, Any]] = {}  # tensors and tuples by the ids of their stand-ins, with these
         self.given: dict[
             int, tuple[Any, Any, Any]
         ] = {}  # containers: what they had held, and what is put there instead
@@ -147,7 +147,7 @@ class Moved(Plainly):
         chooses = value is min or value is max  # with a derivative of its own
         return not chooses and super()._is_plain(value, attribute)
 
-    # numbers for what is lazy ---------------------------------------------------------------------------------------
+    # numbers in place of lazy values ---------------------------------------------------------------------------------------
 
     def _taken(self, value: Any) -> Any:
         kind = type(value)

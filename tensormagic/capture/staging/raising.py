@@ -60,7 +60,7 @@ class Attempt:
         if capture is not None:
             capture.attempts.depth -= 1
             refusals = REFUSALS if capture.abstract else CaptureError
-            if isinstance(error, refusals):  # which whoever catches it would take for one of the code's own
+            if isinstance(error, refusals):  # a handler would mistake it for an error of the code
                 capture.refusals.refused = capture.refusals.refused or error
                 return
             if isinstance(error, Exception):  # which may be met for these sizes alone

@@ -19,7 +19,7 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
 from tensormagic.ops.effects.checks import REQUIRE
 
-Leaf = Tensor | None  # an array of a value; None for what is no array
+Leaf = Tensor | None  # an array in a value; None for other leaves
 
 
 def arrays_of(value: Any) -> list[Leaf]:

@@ -25,7 +25,7 @@ from tensormagic.ops.scalars.scalar import exp, exp2, tanh
 _BENT = frozenset((exp, exp2, maximum, minimum, tanh))  # no rule takes a sum of such for one of what they are of
 _PICKED = frozenset(SAME.values())  # these add up nothing
 _FOLDED = "folded"  # a part of what is folded over axes that are gone: taken to be no other part of the array
-_MOST = 2000  # numbers of which nothing is known: to look at more takes longer than to capture the function
+_MOST = 2000  # unknown numbers: examining more takes longer than capturing the function
 
 
 class Content(NamedTuple):
@@ -115,7 +115,7 @@ class Values:
     def __init__(self, *, numbers: bool) -> None:
         self.state = State()
         self.results: list[Node] = []
-        self.made_of: dict[Node, list[Node]] = {}  # what is needed for a number of which nothing is known
+        self.made_of: dict[Node, list[Node]] = {}  # the nodes that an unknown number depends on
         self.sums: dict[Node, Node] = {}  # what is added up of others, and parts of it: what it is a part of
         self.folded: dict[Node, Folded] = {}  # of these, what rules are asked about
         self.viewed: set[Array] = set()
@@ -130,7 +130,7 @@ class Values:
         self._data: set[Node] = set()  # of these, those that captured code has no value of
         self._numbers: set[Node] = set()  # of these, those that are the same for all elements
         self.sizes: set[Node] = set()
-        self._roots: dict[Node, Node] = {}  # of a part of what is not known, the whole
+        self._roots: dict[Node, Node] = {}  # the unknown array that a part belongs to
         self._ways: dict[Node, tuple[Node, Any]] = {}  # what it is a part of, and at which place
         self._shaped: set[Node] = set()  # parts that may be other parts, written in another way
         self._flipped: set[Node] = set()  # slices the other way round
@@ -196,7 +196,7 @@ class Values:
         """Whether it is an array, or a part of it by integers and slices of step 1."""
         return leaf not in self._ways or isinstance(self._ways[leaf][1], Place)
 
-    # numbers of which nothing is known
+    # unknown numbers
 
     def any(
         self, key: Any, dtype: Any = np.float64, *, of: Iterable[Node] = (), number: bool = False, within: Any = None

@@ -155,7 +155,7 @@ def staged_repeat(body: Body, first: bool | Node, *, varies: bool = False, known
     _refuse_effects(body)
 
     def run() -> tuple[Any, Any]:
-        before = asked(body.asked())  # now: an iteration may store into what is asked, `while m: m -= 1`
+        before = asked(body.asked())  # now: an iteration may store into the tested array, `while m: m -= 1`
         body.iteration()
         return before, None
 

@@ -18,7 +18,7 @@ from tensormagic.ops.named import NAMED
 from tensormagic.ops.pointwise import Pointwise
 
 _MOST = 200  # links of one expression
-_anew = WeakSet[Node]()  # values of which there is a copy in C order, too: a graph does not tell them apart
+_anew = WeakSet[Node]()  # values that also have a copy in C order, which a graph does not distinguish
 
 
 def lies_anew(node: Node) -> None:

@@ -66,7 +66,7 @@ def one_of_callers(first: Any, second: Any) -> bool | None:
         return capture.callers.containers[id(first)] is capture.callers.containers[id(second)]
     one, other = given_array(first), given_array(second)
     if one is None or other is None or (one is not other and one.__array_interface__ == other.__array_interface__):
-        return None  # of what lies in the same memory the door may have made two
+        return None  # the door may have made two arrays of the same memory
     capture.callers.alike = True
     return one is other
 

@@ -233,7 +233,7 @@ class Passes:
         """The gradient as ``tm.grad`` gives it: of the graph after rewriting."""
         try:
             return gradient_nodes(self.graph.results[0], inputs) if inputs else []
-        except DifferentiationError:  # in some input there is none
+        except DifferentiationError:  # it has no derivative in some input
             return [self._total(n) for n in inputs]
 
     def _total(self, node: Node) -> Node:

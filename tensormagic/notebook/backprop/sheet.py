@@ -31,7 +31,7 @@ _POINTS = {
 }  # along a ray, each among those of the ones before; and how many seconds all may take
 _MOST_SLIDERS = 6
 SQUARES = "Squares: elements, of a large array some; the stronger the colour, the further from 0; negative ones are blue and drawn smaller."
-_NAME = 24  # of what the gradient is of
+_NAME = 24  # of the gradient's target
 _TERMS = 3  # of a sum that are written out
 
 

@@ -135,7 +135,7 @@ def of_function(fun: Any, args: tuple[Any, ...]) -> Subject:
             "and the view would do so at every step",
             "Work on a copy, or make the generator inside the function.",
         )
-    results = found.results[: len(found.gave)]  # without what says of which class numbers are
+    results = found.results[: len(found.gave)]  # without the results that hold the classes of numbers
     if len(results) != 1:
         raise DifferentiationError(
             f"{function.name} returns {len(results)} values, but a gradient is that of one number",

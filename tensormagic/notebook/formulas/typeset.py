@@ -127,7 +127,7 @@ def _before_brackets(line: list[_Atom], room: float) -> list[list[_Atom]]:
     if _line(line, _DISPLAY).width <= room:
         return [line]
     places: list[int] = []
-    before = ""  # the kind of what stands before, without spaces
+    before = ""  # the kind of the preceding atom, ignoring spaces
     for k, atom in enumerate(line):
         if atom.kind == "fenced" and before in {*_OPERANDS, "fenced"}:
             places.append(k)

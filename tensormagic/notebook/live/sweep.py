@@ -424,7 +424,7 @@ _SETTLED = (
 def mark(value: Any) -> Any:
     """What changes when a value does, by another object or by stores into it."""
     if isinstance(value, np.ndarray):
-        part = value.reshape(-1)[:: max(value.size // _MOST_ELEMENTS, 1)]  # enough of what is very large
+        part = value.reshape(-1)[:: max(value.size // _MOST_ELEMENTS, 1)]  # a sample of a very large value
         return value.dtype.str, value.shape, zlib.crc32(np.ascontiguousarray(part).tobytes())
     if isinstance(value, int | float | complex | str | np.generic):
         return type(value), repr(value)  # nan is equal to nan here

@@ -53,7 +53,7 @@ class _AsRead(Mapping[str, Any]):
         if isinstance(value, Tensor):  # what it was computed from is not what is shown
             return value if value.node.op is INPUT or is_on_device(value) else _known(value)
         if isinstance(value, list | tuple) or (hasattr(value, "__array__") and not isinstance(value, _READ_AS_IT_IS)):
-            with suppress(Exception):  # what is no array of numbers is told where it is used
+            with suppress(Exception):  # other values raise an error where they are used
                 return np.asarray(value)
         return value
 

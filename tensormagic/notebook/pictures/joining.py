@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tensormagic.notebook.pictures.scene import Edge, Vertex, View
 
 
-# the outline that a call has: of its parts, that which says most of what it does
+# the outline of a call: that of its most telling part
 MOST_SAYING = ("region", "opaque", "contract", "fold", "update", "move", "pointwise")
 
 

@@ -15,7 +15,7 @@ from tensormagic.notebook.pictures.naming import Naming, unfolded
 from tensormagic.ops.leaf import CONSTANT, PARAMETER
 from tensormagic.ops.regions.control import LOOP
 
-_KEPT = ("tape", "update")  # the form, and the kind, of what is given a value in each iteration
+_KEPT = ("tape", "update")  # the form, and the kind, of values that each iteration stores
 
 
 def carried_for_derivatives(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 WIDEST = 190.0
-WIDEST_NAME = 260.0  # of what a value is called and computes, and of what moves: a sentence
+WIDEST_NAME = 260.0  # of a name with its formula, and of a sentence on traffic
 OUTLINES = {  # what outlines and colours mean, by kind
     "input": "input",
     "constant": "constant",
@@ -148,7 +148,7 @@ def _face(kind: str, lines: tuple[tuple[str, str], ...]) -> Face:
     return Face(across, height, outline(kind, across, height), tuple(placed))
 
 
-_ROUND = 30.0  # at most, so that text stays inside of what is high
+_ROUND = 30.0  # at most, so that text stays inside a high shape
 
 
 def outline(kind: str, wide: float, tall: float) -> str:

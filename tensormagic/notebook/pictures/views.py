@@ -311,7 +311,7 @@ class _Writer:
         spans = drawing.spans(node)
         is_op = computes(kind)
         label = drawing.naming.spelt(node, scope.label(node)) if fixed is None else short(fixed["bits"].array()[()])
-        if place and kind == "input" and "(" not in label:  # of what stands outside the frame with that sign
+        if place and kind == "input" and "(" not in label:  # spelt as outside the frame, with that sign
             label = label.replace(" * ", " \N{MULTIPLICATION SIGN} ")
         line = min((s.line for s in spans if s.cell == drawing.cell), default=None) if is_op else None
         cell = drawing.cell if line is not None else newest(spans).cell if spans else ""

@@ -16,7 +16,7 @@ from tensormagic.notebook.pictures.palette import FONT, LIGHT, variables
 from tensormagic.notebook.widgets.controls import MESSAGES
 
 SCOPE = "tm-panel"
-MARGIN = 14.0  # of what is drawn
+MARGIN = 14.0  # of the drawing
 WIDE = 820.0
 MONO = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 _FILLS = {  # a class, and the colour of the palette that it has

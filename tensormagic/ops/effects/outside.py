@@ -20,7 +20,7 @@ from tensormagic.ir.type import Size, Type
 from tensormagic.ops.op import Tangent, Value, as_form
 from tensormagic.ops.opaque import Opaque
 
-Form = tuple[Any, ...]  # how something is put together of parts, by number, and of what is always the same
+Form = tuple[Any, ...]  # how a structure is rebuilt from numbered parts and fixed values
 ADVICE = "Call it outside of captured code, with arrays; or write it as NumPy code."
 _ATOMS = (type(None), bool, int, float, complex, str, bytes)
 _NUMBERS = (bool, int, float, complex)

@@ -13,7 +13,7 @@ from tensormagic.ir.type import Type
 from tensormagic.ops.op import is_cheap
 from tensormagic.ops.reverse.cut import cheapest_cut
 
-_USUAL = 64  # for a size of which nothing is known
+_USUAL = 64  # assumed for an unknown size
 
 
 def residuals(

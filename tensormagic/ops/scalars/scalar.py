@@ -74,7 +74,7 @@ from tensormagic.ops.tangents import multiply_by
 
 def _power_partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
     exponent, squares = constant_value(y), is_sum_of_squares(x)
-    if exponent is not None and not squares and exponent.all():  # of a power that is none is 0
+    if exponent is not None and not squares and exponent.all():  # no exponent is 0
         by_base = multiply(y, power(x, subtract(y, 1)))
     else:
         flat = logical_and(equal(x, 0), less(y, 1) if squares else equal(y, 0))

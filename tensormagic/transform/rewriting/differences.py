@@ -63,7 +63,7 @@ def differences(node: Node) -> Found | None:
         if found is None or not isinstance(found.value, Node):
             continue
         if (found.local or found.rough or not found.known) and less_beginning(node, node.type.dtype) is not None:
-            return None  # a rule of its own, without what stands around the difference
+            return None  # a separate rule handles the difference without its surroundings
         if found.near is None:
             return Found(found.value, absorbs=found.parts)
         return _behind(over_common(a, b, lambda *_: None) or found, a, b)

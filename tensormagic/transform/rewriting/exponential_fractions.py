@@ -174,7 +174,7 @@ def fractions_in_one_exponential(node: Node) -> Found | None:
     except _NoFractionError:
         return None
     if reading.unit is None or len(total[1]) == 1 or not all(top for top, _ in (*sides, total)):
-        return None  # what is no fraction has identities of its own
+        return None  # other expressions have identities of their own
     for sign in (1, -1):
         if _order(total) > min(map(_order, sides)) and all(map(_led, total)) and 0 <= _order(total) <= _POWER:
             return _far_out(node, total, reading.unit * float(sign * reading.times), tuple(reading.through))

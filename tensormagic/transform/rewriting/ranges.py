@@ -213,7 +213,7 @@ class _Factors:
         """The condition that the product is in range, or has no logarithm."""
         found = reduce(logical_and, map(_normal, dict.fromkeys((product, *self.large))))
         found = reduce(logical_and, map(isfinite, dict.fromkeys(self.signed)), found)
-        if self.signed:  # the sign of what ran over or under is that of the product
+        if self.signed:  # an overflow or underflow has the sign of the product
             found = logical_or(found, logical_not(less(0, product + 1 / product)))
         for factor in dict.fromkeys((*self.bases, *(() if self.signed else (n for n, _ in self.others)))):
             found = logical_or(found, less_equal(factor, 0))

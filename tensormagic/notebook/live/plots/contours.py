@@ -49,7 +49,7 @@ _APART, _NEARER, _FURTHER = (
 )  # between two written values; where there is no room; on more lines of a level
 _BETWEEN, _ROW = 10.0, 18.0  # pixels between two written values that stand beside each other, and from row to row
 _SHORTEST = 60.0  # of a line that has its value written on it
-_CROSS = 6.0  # from the middle of what marks the lowest place to its ends
+_CROSS = 6.0  # half the size of the cross at the lowest place
 _INSIDE = 60.0  # from the left side, where narrow pages have the numbers of the axis
 _SPECK = 4.0  # the length of a line that is not drawn
 

@@ -18,7 +18,7 @@ from tensormagic.notebook.pictures.labels import clean, shorten
 WIDE = 480.0
 LEFT, TOP, RIGHT, BOTTOM = 60.0, 26.0, 16.0, 58.0
 _HIGH, _LOW = 24.0, 6.0  # from the sides of a frame on a narrow page, where a number would be cut, or stand on others
-_FARTHEST = 1e307  # differences of what is drawn have to be finite
+_FARTHEST = 1e307  # differences of drawn values have to be finite
 _NAME = 170.0  # pixels of a name above a side
 _LISTED = 6  # numbers of an array in one line of text
 Shape = dict[str, Any]

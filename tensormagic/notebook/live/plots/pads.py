@@ -12,7 +12,7 @@ from tensormagic.notebook.live.ranges import Parameter, Span
 ROW = 26.0  # of a bar
 MIDDLE, HALF = 250.0, 120.0  # of bars
 LEFT, ACROSS = 60.0, 404.0  # of columns
-VALUES, SLOPES = (26.0, 120.0), (172.0, 64.0)  # top and height of what columns show
+VALUES, SLOPES = (26.0, 120.0), (172.0, 64.0)  # top and height of the columns
 GRID = (30.0, 210.0, 255.0)  # left edges of both grids of cells, and how wide and tall they may be
 LARGEST, SMALLEST = 52.0, 4.0  # of a cell
 

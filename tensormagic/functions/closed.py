@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace as replaced
 from functools import partial
 from typing import Any
 
@@ -64,7 +65,8 @@ class Closed:
         mark = wrap(constant(0))
         with Drawn() as drawn, context.standing(), standing_in([(part, lazy) for part, lazy, _ in inside]):
             self.result = numbers_in(function.body(*changed, **options), function.name)
-        self._leave(mark, [*tensors, *(read := lazily_read())])
+        actual = {t.place.buffer: v.place for t, v in zip(tensors, given, strict=True) if isinstance(v, Tensor)}
+        self._leave(mark, [*tensors, *(read := lazily_read())], actual)
         for buffer in drawn.before:
             buffer.put(self.open([buffer.node])[0])
         outside |= {t.place.buffer: 0 for t in read if t.place.buffer not in outside}  # names that it has read first
@@ -116,15 +118,16 @@ class Closed:
             known.add(place)
         return lazy
 
-    def _leave(self, mark: Tensor, own: Sequence[Tensor]) -> None:
-        """Replace the stand-ins by the actual arguments in values that the body has left in objects, or stored into arrays."""
+    def _leave(self, mark: Tensor, own: Sequence[Tensor], actual: Mapping[Buffer, Place]) -> None:
+        """Replace the stand-ins by the ``actual`` arguments in values that the body has left in objects, or stored into arrays."""
         kept = {id(t) for t in own}
         left = [v for v in left_behind(mark, known=True) if id(v) not in kept]
         results, build = flatten(self.result)  # which stay what they are
         self.result = build(iter([wrap(r.node) if isinstance(r, Tensor) else r for r in results]))
         given = {t.place.buffer for t in own}
         for value in [v for v in left if v.place.buffer in given and self._moves(v.node)]:  # parts of arguments
-            value.place = Place(Buffer(self.open([value.node])[0]))
+            whole = actual.get(value.place.buffer)
+            value.place = Place(Buffer(self.open([value.node])[0])) if whole is None else _within(value.place, whole)
         for buffer in dict.fromkeys(v.place.buffer for v in left if v.place.buffer not in given):
             if self._moves(buffer.node):
                 buffer.put(self.open([buffer.node])[0])
@@ -199,6 +202,11 @@ class Closed:
         rest = iter([wrap(n) for n in self.open(nodes)])
         parts = [build(rest) for _, build in self.moving]
         return parts[0] if single else tuple(parts)
+
+
+def _within(place: Place, whole: Place) -> Place:
+    """The view of another place that a view of an argument is."""
+    return whole if place.parent is None else replaced(place, buffer=whole.buffer, parent=_within(place.parent, whole))
 
 
 def _made(build: Build, makes: Sequence[Make]) -> Make:

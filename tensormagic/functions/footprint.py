@@ -363,8 +363,8 @@ class _Walk(Wrappers):
             space = vars(base)
             own = {n for n in space if self._wanted(n) and (called or n not in kinds.MAKING)}
             if base is kind or kinds.is_users_class(base):
-                if not self.fixed:  # what an object lacks it may get from its class
-                    self.check("names", space, len(space), tuple(space), f"the attributes of {base.__name__}")
+                # what an object lacks it may get from its class
+                self.check("names", space, len(space), tuple(space), f"the attributes of {base.__name__}", (base, None))
                 for name in sorted(own | found):
                     self.entry(space, name, f"{base.__name__}.{name}", owner=base)
                 found |= own
@@ -429,12 +429,14 @@ class _Walk(Wrappers):
     ) -> None:
         names = {n for n in inside if whole or self._wanted(n) or n in self.names} | set(of_class)
         names |= self.stored  # a call that binds them again does so, where somebody has unbound them
-        if self.every:
+        if self.every or self.fixed:
             self.check("names", inside, len(inside), tuple(inside), f"the attributes of {told}")
         if self.asks or (hasattr(type(value), "__getattr__") and not isinstance(value, types.FunctionType)):
             names |= self.names
         for name in sorted(names):
             self.entry(inside, name, f"{told}.{name}")
+        for name in sorted(inside.keys() - names) if self.fixed else ():  # which functions of C may bind
+            self.entry(inside, name, f"{told}.{name}", leads=False)
 
     def items(self, items: Any, told: str, _lifted: bool) -> None:
         """What a container holds, in its order."""

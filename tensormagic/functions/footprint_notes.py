@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,14 @@ class Unfollowed(Exception):  # noqa: N818 (no error: an answer)
     """Raised if a found object cannot be checked later."""
 
     lazy = ""
+
+
+def _filled(get: Callable[[Any], Any], value: Any) -> Any:
+    """What a slot of an object holds; ``MISSING`` for nothing."""
+    try:
+        return get(value)
+    except AttributeError:
+        return MISSING
 
 
 def _is_beside(value: Any, home: Any) -> bool:
@@ -97,9 +106,9 @@ class Notes:
         if not self.passing:
             raise Unfollowed(told)
 
-    def check(self, kind: str, a: Any, b: Any, c: Any, told: str) -> None:
+    def check(self, kind: str, a: Any, b: Any, c: Any, told: str, place: tuple[Any, Any] | None = None) -> None:
         """One check of a value."""
-        self.checks.setdefault((kind, id(a)), Check(kind, (a, b, c), told))
+        self.checks.setdefault((kind, id(a)), Check(kind, (a, b, c), told, place))
 
     def entry(
         self,
@@ -157,8 +166,7 @@ class Notes:
         try:
             held = get(value)
         except AttributeError:
-            self.stop(f"{told}, which has no value yet")
-            return
+            get, held = partial(_filled, get), MISSING
         kind = "holds value" if kinds.is_atom(held) else "holds"
         self.checks[kind, id(value), told] = Check(kind, (get, value, held), told, (value, name) if name else None)
         self.push(held, told)

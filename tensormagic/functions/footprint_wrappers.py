@@ -32,9 +32,7 @@ class Wrappers(Notes):
 
     def remembering(self, value: Any, told: str, _lifted: bool) -> None:
         """A function that keeps its results (`functools.lru_cache`), and how many calls it has had."""
-        held = tuple(value.cache_info())
-        check = Check("holds value", (lambda f: tuple(f.cache_info()), value, held), f"the cache of {told}")
-        self.checks["cache", id(value)] = check
+        self.check("cache", value, None, tuple(value.cache_info()), f"the cache of {told}")
         self.push(value.__wrapped__, told)
 
     def memory(self, value: Any, told: str, _lifted: bool) -> None:

@@ -402,8 +402,10 @@ class Function(Attributed, Specialised):
         return result
 
     def _is_as_it_was(self, program: Specialisation, before: Record | None, error: Exception) -> bool:
-        """Whether Python should run a call that failed on its data, and can: changes made by capturing are undone."""
+        """Whether Python should run a call that failed on its data, and can: changes made by capturing are undone, as in a refused call."""
         if self.plain is None or (before is not None and before.why):
+            if before is not None and isinstance(error, CaptureError):
+                taken_back(before)
             return False
         if before is None or not before.changed():
             again = program.commits or program.program.tells or may_not_be_pythons(program.graph, error)

@@ -40,9 +40,14 @@ class Given:
     call: Any = None
 
     @property
+    def inputs(self) -> list[tuple[Read, Any]]:
+        """The reads that become inputs, and what they hold."""
+        return [(read, value) for read, value in self.held if is_moving(value)]
+
+    @property
     def reads(self) -> list[Read]:
         """The reads that become inputs."""
-        return [read for read, value in self.held if is_moving(value)]
+        return [read for read, _ in self.inputs]
 
     @property
     def values(self) -> list[Any]:

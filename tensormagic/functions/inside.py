@@ -10,7 +10,7 @@ import gc
 import operator
 from array import array
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import CellType, MemberDescriptorType
@@ -149,11 +149,11 @@ def put(holder: Any, key: Any, value: Any) -> None:
 
 
 def remove(holder: Any, key: Any) -> None:
-    """Delete an entry of a dictionary, or of a class."""
+    """Delete an entry of a dictionary, of a class, or of an object with slots."""
     if isinstance(holder, dict):
         del holder[key]
     else:
-        type.__delattr__(holder, key)
+        (type if isinstance(holder, type) else object).__delattr__(holder, key)
 
 
 def _keys(holder: Any, key: Any) -> Iterable[Any]:
@@ -173,13 +173,19 @@ def arrays_in(record: Record) -> tuple[tuple[str, Inside], ...]:
     return tuple((space.name, space) for space in found.values()) if len(found) <= LIMIT else ()
 
 
-def memory_in(record: Record, inputs: Iterable[Read]) -> tuple[Any, ...]:
-    """The objects with memory among what was read, outside of inputs."""
-    spots = {spot for read in inputs for spot in _spots_of(read)}
-    free, lazy = set[int](), set[int]()
+def memory_in(record: Record, inputs: Iterable[tuple[Read, Any]]) -> tuple[Any, ...]:
+    """The objects with memory among what was read, outside of ``inputs``, which are given with their values in a call."""
+    inputs = list(inputs)
+    spots = {spot for read, _ in inputs for spot in _spots_of(read)}
+    free, lazy = set[int](), {id(value) for _, value in inputs}
     for check in record.checks:
-        for (holder, key), _ in places_of(check):
-            (lazy if (id(holder), key) in spots else free).add(id(held(holder, key)))
+        if check.place is not None:
+            there = check.operands[2] if check.kind == "items" else [check.operands[2]]  # before the trace
+            found = [(id(holder), key) in spots for (holder, key), _ in places_of(check)]
+            if len(found) != len(there):
+                found = [False] * len(there)
+            for is_input, value in zip(found, there, strict=True):
+                (lazy if is_input else free).add(id(value))
     there = (record.there() or {}).values()
     return tuple([v for v in there if (id(v) in free or id(v) not in lazy) and memory_of(v)])
 
@@ -256,6 +262,9 @@ def taken_back(record: Record) -> bool:
     for check in record.checks:
         if check.kind == "names" and type(check.operands[0]) is dict:
             _put_names(check.operands[0], check.operands[2])
+        elif check.kind == "names" and check.place is not None:
+            for name in check.operands[0].keys() - set(check.operands[2]):
+                remove(check.place[0], name)
     return not record.changed()
 
 
@@ -279,24 +288,49 @@ def undoing(before: Record) -> Generator[None]:
 
 def _put_back(check: Check, keys: Mapping[int, Any]) -> None:
     of, _, before = check.operands
-    if check.kind == "items":
+    own = _PUT_BACK.get(check.kind)
+    if own is not None:
+        own(of, before)
+    elif check.kind == "items":
         _put_items(of, before, keys)
-    elif check.kind == "array" and of.flags.writeable:
-        np.copyto(of, np.frombuffer(before[3], before[0]).reshape(before[1]))
-    elif check.kind == "dict":
-        if vars(of) is not before:
-            of.__dict__ = before
-    elif check.kind == "state":
-        of.setstate(before)
-    elif check.kind == "buffer":
-        of.seek(0)
-        of.truncate()
-        of.write(before[0])
-        of.seek(before[1])
-    elif check.kind == "memory":
-        of[:] = array(of.typecode, before) if isinstance(of, array) else before
-    elif check.place is not None and held(*check.place) is not before:
+    elif check.kind != "names" and check.place is not None and held(*check.place) is not before:
         remove(*check.place) if before is MISSING else put(*check.place, before)
+
+
+def _put_array(of: Any, before: Any) -> None:
+    if of.flags.writeable:
+        np.copyto(of, np.frombuffer(before[3], before[0]).reshape(before[1]))
+
+
+def _put_dict(of: Any, before: Any) -> None:
+    if vars(of) is not before:
+        of.__dict__ = before
+
+
+def _put_cache(of: Any, before: Any) -> None:
+    if not any(before[:2]) and not before[3]:  # else nobody knows what was in it
+        of.cache_clear()
+
+
+def _put_buffer(of: Any, before: Any) -> None:
+    of.seek(0)
+    of.truncate()
+    of.write(before[0])
+    of.seek(before[1])
+
+
+def _put_memory(of: Any, before: Any) -> None:
+    of[:] = array(of.typecode, before) if isinstance(of, array) else before
+
+
+_PUT_BACK: dict[str, Callable[[Any, Any], None]] = {
+    "array": _put_array,
+    "dict": _put_dict,
+    "state": lambda of, before: of.setstate(before),
+    "cache": _put_cache,
+    "buffer": _put_buffer,
+    "memory": _put_memory,
+}
 
 
 def _put_items(of: Any, before: Sequence[Any], keys: Mapping[int, Any]) -> None:

@@ -13,6 +13,7 @@ import re
 import sys
 import types
 import uuid
+import weakref
 from collections import OrderedDict, defaultdict, deque
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
@@ -113,8 +114,8 @@ def is_draw(value: Any) -> bool:
 
 
 def is_constant(value: Any) -> bool:
-    """Whether an object stays what it is."""
-    return is_atom(value) or type(value) in _FIXED or isinstance(value, _CONSTANT)
+    """Whether an object stays what it is: `weakref.ref` too, of which a call reads nothing."""
+    return value is weakref.ref or is_atom(value) or type(value) in _FIXED or isinstance(value, _CONSTANT)
 
 
 def parts_of(value: Any) -> tuple[str, ...] | None:

@@ -33,7 +33,7 @@ from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.site import substituted
 from tensormagic.ops.effects.telling import silently
-from tensormagic.ops.leaf import INPUT, constant
+from tensormagic.ops.leaf import INPUT, PARAMETER, constant
 
 
 @contextmanager
@@ -181,7 +181,7 @@ def give_values(
         The notes of the trace.
     """
     codes = _codes_of_classes(left, values, capture)
-    places = {id(v): v.place for v in left}
+    places = {id(v): _taken(v.place, values) if v.type.form == "array" else v.place for v in left}
     given = {p.buffer: values.get(p.buffer.first) for p in places.values() if p.buffer.argument}
     if not all(_given(value, values) for value in left):
         raise CaptureError(
@@ -199,6 +199,30 @@ def give_values(
     memory.add_wholes(places.values(), [places[id(v)] for v in arrays])
     parts = {id(v): (v, memory.part(places[id(v)])) for v in arrays}
     return own | {i: found for i, found in parts.items() if found[1] is not None}, memory
+
+
+def _taken(place: Place, values: Mapping[Node, Any]) -> Place:
+    """Where an array lies that is one of several depending on data: where the one lies that it is in this call."""
+    found = place
+    while found.parent is None and (several := found.buffer.alias.alternatives):
+        asked = [one.holds for one in several if one.holds is not None]
+        unknown = [n for one in asked for n in _stand_ins(one) if n not in values]
+        if unknown or any(n.op is PARAMETER for n in topological(asked)):
+            return place  # as in an iteration
+        holding = [
+            one.place for one in several if one.holds is None or session.compute([_of_call(one.holds, values)])[0]
+        ]
+        if not holding:
+            return place
+        found = holding[0]
+    own = found.buffer
+    if own.argument:
+        return found if type(values.get(own.first)) is np.ndarray else place
+    if leaves := _stand_ins(own.node):
+        if any(n not in values for n in leaves):
+            return place
+        own.renew(_of_call(own.node, values))
+    return found
 
 
 def _computed(nodes: list[Node]) -> None:

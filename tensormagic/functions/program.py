@@ -58,7 +58,7 @@ class Trace:
     raising: bool  # floating-point errors, where it asks for that
     caught: bool  # those, in a `try`, where a call asks for them
     values: dict[Node, Any]  # what each input was
-    inside: list[Buffer]  # of arrays inside of containers and objects
+    inside: list[Buffer]  # of arrays inside of containers and objects, which no derivative is with respect to
     objects: list[Any]  # what is handed over that was made in this call
     gives: Gives
     noted: Capture  # what is known of the classes of numbers
@@ -164,7 +164,7 @@ def trace(
     return Trace(
         leaves, nodes, stores, gave.build, [*capture.guards, *unused.guards()], new,
         capture.attempts.raising, capture.attempts.caught, capture.inputs.values,
-        [t.place.buffer for t, r in zip(tensors[count:], given.reads, strict=False) if isinstance(r[1], Inside)],
+        [t.place.buffer for t, r in zip(tensors[count:], given.reads, strict=False) if isinstance(r[1], Inside) and not r[1].apart],
         gave.objects, gives, noted, [_of_array(v) for v in gave.leaves],
     )  # fmt: skip
 

@@ -44,6 +44,7 @@ _TEXTS = {
     "array": "same_array(a{k}, c{k})",
     "state": "a{k}.getstate() == c{k}",
     "memory": "bytes(a{k}) == c{k}",
+    "cache": "tuple(a{k}.cache_info()) == c{k}",
     "table": "same_table(a{k}, c{k})",
     "buffer": "(a{k}.getvalue(), a{k}.tell()) == c{k}",
 }
@@ -156,6 +157,19 @@ class Record:
     def unseen(self) -> str:
         """What may have changed without a failing check; empty if nothing has."""
         return "" if self._calls is not None and self._calls == loud.made() else self.why
+
+    def without(self, kind: str) -> Record:
+        """The same without the checks of a kind."""
+        if all(check.kind != kind for check in self.checks):
+            return self
+        return Record(
+            tuple([c for c in self.checks if c.kind != kind]),
+            self.why,
+            self.lazy,
+            self.typed,
+            self._seen,
+            partial=self.partial,
+        )
 
     def changed(self) -> str:
         """The name of something that is not as it was; empty where all is."""

@@ -354,7 +354,7 @@ class Specialised(Made):
 
     def _memory(self, before: Record, given: Given) -> tuple[Any, ...]:
         """The objects with memory that a trace may have read without making them inputs."""
-        return memory_in(self.passing(given.call) if before.why and given.call else before, given.reads)
+        return memory_in(self.passing(given.call) if before.why and given.call else before, given.inputs)
 
     def _whole(self, call: Any, largest: float | None) -> Record:
         """The same with elements of large arrays, and without generators, which a trace does not change."""
@@ -428,7 +428,8 @@ class Specialised(Made):
         self._leaves = bool(left) or bool(found.objects)
         if left and there:  # the call may take from objects what it stores into: somebody may hold that
             found.objects.extend(v for v in there.values() if isinstance(v, HOLDING))
-        found.gives.own.update(_arrays_there(found.gave, before.there(), kept=not self._leaves))
+        once = self._leaves or bool(before.why or before.changed())  # then it holds for this call alone
+        found.gives.own.update(_arrays_there(found.gave, before.there(), kept=not once))
         found.gives.know_constants(found.gave)
         found.gives.keeps = True
         values, memory = give_values(left, found.values, self.name, found.noted)

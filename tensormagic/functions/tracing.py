@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import statistics
 import time
@@ -209,7 +210,19 @@ def traced(
     mark, function = wrap(constant(0)), of_callable(fun)
     constants = constants_of([v for v in flatten(types)[0] if not stands_for_array(v)])
     before = record_of(function.roots, constants, function.reads, is_moving, fixed=True)
-    with undoing(before), special.staged_in((*(function.roots or ()), *constants)):
+    there = before
+    if before.why:  # what can be looked into is put back
+        there = record_of(
+            function.roots,
+            constants,
+            function.reads,
+            is_moving,
+            fixed=True,
+            generators=False,
+            largest=math.inf,
+            passing=True,
+        )
+    with undoing(there), special.staged_in((*(function.roots or ()), *constants)):
         found = _trace(function, types, named, deferred=deferred, classes=classes)
         left = left_behind(mark, known=False)
         held = held_by(found.build) if left else set[int]()
@@ -218,9 +231,9 @@ def traced(
                 f"{found.name} stores a value in an object, but code compiled for types has no values",
                 "Return the value; or use tm.tensor, which runs the function at every call.",
             )
-    after = record_of(function.roots, constants, found.reads, is_moving, fixed=True)
-    why = after.why or before.why or before.changed()
-    return replace(found, before=before, record=Record((), why) if why else after)
+    after = record_of(function.roots, constants, found.reads, is_moving, fixed=True).without("cache")
+    why = after.why or before.why or before.without("cache").changed()
+    return replace(found, before=there, record=Record((), why) if why else after)
 
 
 def stands_for_array(value: Any) -> bool:

@@ -1,5 +1,6 @@
 """Derivatives with respect to objects of the user's classes: values, what is put back, what is followed between calls, and refusals."""
 
+import copy
 import threading
 import warnings
 from collections import deque
@@ -338,6 +339,43 @@ def test_what_a_call_leaves_in_the_object():
     assert m.kept is m.w
     tm.grad(lambda w: ((m.__setattr__("last", w)) or 0) + w @ w)(W)
     assert m.last is W  # type: ignore[attr-defined]
+
+
+def in_place(m):
+    m.w *= 2
+    m.w = m.w + 1
+    return m.w.sum()
+
+
+def an_element(m):
+    m.w[0] = 3.0
+    m.z = m.w[::-1]
+    m.w = m.w * m.b
+    return m.w.sum()
+
+
+def by_a_copy(m):
+    other = copy.copy(m)
+    other.w += 1
+    m.z = other.w[:1]
+    return (m.w**2).sum()
+
+
+@pytest.mark.parametrize("body", [in_place, an_element, by_a_copy])
+def test_stores_and_views_in_the_object(body):
+    one, other = Plain(), Plain()
+    held, own = one.w, other.w
+    for _ in range(2):
+        value, gradient = tm.value_and_grad(body)(one)
+        np.testing.assert_allclose(value, body(other))
+        assert np.all(np.isfinite(gradient.w))
+        for name in ("w", "z"):
+            if hasattr(other, name):
+                np.testing.assert_allclose(getattr(one, name), getattr(other, name))
+                assert np.shares_memory(getattr(one, name), held) == np.shares_memory(getattr(other, name), own)
+        np.testing.assert_allclose(held, own)
+        for o in (one, other):
+            vars(o).pop("z", None)  # a variable over the memory of another one is refused where that is stored into
 
 
 def test_an_error_leaves_the_object_as_it_was():

@@ -71,7 +71,7 @@ def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
     if found is not None:
         return found
     images = _of_one_function(a, first, b, second)
-    return None if images is None else _of_arguments(a, b, *images, depth)
+    return _of_one_base(a, b, sides) if images is None else _of_arguments(a, b, *images, depth)
 
 
 def _are_alike(a: Node, b: Node) -> bool:
@@ -131,6 +131,19 @@ def _of_power_and_exponential(a: Node, b: Node, sides: tuple[Node, Node]) -> Apa
         (*(n for n in (bare(a), bare(b), bare(base)) if n.args),),
         known=True,
     )
+
+
+def _of_one_base(a: Node, b: Node, sides: tuple[Node, Node]) -> Apart | None:
+    """``(x / y)**12 - (x / y)**6``, by the power that both have and the rest less 1; ``x**(y + 1) - x**y`` has a factor less."""
+    if any(n.op is not power for n in sides) or not _same(*(n.args[0] for n in sides)):
+        return None
+    rest, base = sum_of(sides[0].args[1]).minus(sum_of(sides[1].args[1])), bare(sides[0].args[0])
+    if rest.terms or abs(rest.number) <= 1:
+        return None
+    logarithm = log_of_quotient(*base.args) if base.op is divide else log(base)
+    rise = logarithm * float(rest.number)
+    near = logical_and(less(absolute(rise), 0.5), isfinite(b))
+    return Apart(b * expm1(where(near, rise, 0)), near, (bare(a),), known=True)
 
 
 def _of_product_and_factor(a: Node, b: Node) -> Apart | None:

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import bare
 from tensormagic.ops.leaf import constant
-from tensormagic.ops.scalars.scalar import absolute, cos, multiply, square
+from tensormagic.ops.scalars.scalar import absolute, cos, expm1, log1p, multiply, power, square
 from tensormagic.transform.rewriting.apart import known
 from tensormagic.transform.rewriting.forms import both, within
-from tensormagic.transform.rewriting.terms import Apart, number_of
+from tensormagic.transform.rewriting.rationals import over_common
+from tensormagic.transform.rewriting.terms import Apart, number_of, raised
 
 
 def less_product(a: Node, b: Node) -> Apart | None:
@@ -18,6 +19,8 @@ def less_product(a: Node, b: Node) -> Apart | None:
     product = bare(b)
     if product.op is not multiply or number_of(bare(a)) != 1 or bare(product.args[0]) is bare(product.args[1]):
         return None
+    if (found := _less_powers(product)) is not None:
+        return found
     one = constant(1.0)
     u, v = product.args
     first, second = known(one, u), known(one, v)
@@ -28,6 +31,20 @@ def less_product(a: Node, b: Node) -> Apart | None:
     near = both(*(within(t, bound) for t in terms), first.near, second.near)
     parts = (product, *(n for n in (*first.parts, *second.parts) if n.args))
     return Apart(terms[0] + terms[1], near if isinstance(near, Node) else None, parts, known=True)
+
+
+def _less_powers(product: Node) -> Apart | None:
+    """``1 - (1 + x)**y * (1 - x)**y``, by what the product of the bases is above 1."""
+    first, second = map(raised, product.args)
+    if first.op is not power or second.op is not power or bare(first.args[1]) is not bare(second.args[1]):
+        return None
+    found = over_common(first.args[0] * second.args[0], constant(1.0), known)
+    if found is None or not isinstance(found.value, Node):
+        return None
+    rise = first.args[1] * log1p(found.value)
+    near = both(within(rise, 0.5), within(found.value, 0.5), found.near)
+    parts = tuple(n for n in (product, *map(bare, product.args), first, second, *found.parts) if n.args)
+    return Apart(-expm1(rise), near if isinstance(near, Node) else None, tuple(dict.fromkeys(parts)), known=True)
 
 
 def beside_one(a: Node, b: Node) -> Apart | None:

@@ -35,6 +35,7 @@ from tensormagic.ops.scalars.scalar import (
     log1p,
     logical_and,
     logical_or,
+    multiply,
     negative,
     power,
     sqrt,
@@ -58,6 +59,7 @@ from tensormagic.transform.rewriting.rises import (  # noqa: F401 (as above)
     powers_less_their_bases,
     powers_less_what_they_begin_with,
     quotients_by_rises,
+    rise_from_one,
     weighted_exponentials_less_their_weights,
 )
 from tensormagic.transform.rewriting.series import NAMED, Remainder, over_powers
@@ -255,6 +257,7 @@ def logarithms_beside_one(node: Node) -> Found | None:
     return Found(value, absorbs=(form, bare(form.args[2]), *(n for n in (operand, bare(u)) if n.args)))
 
 
+_SUMS = frozenset((add, subtract, multiply, divide))
 _SHOWN = 4.0
 """Up to this exponent a power shows how its base was rounded by hardly more than its own rounding."""
 _LEAST = 16
@@ -266,12 +269,15 @@ def powers_near_one(node: Node) -> Found | None:
     """``(1 + x) ** y -> exp(y * log1p(x)) where x is near 0``."""
     base, exponent = bare(node.args[0]), bare(node.args[1])
     sides = written(base)  # 1 - x / y has a form
-    if (base.op not in {add, subtract} and sides is None) or node.type.dtype.kind != "f":
+    if (base.op not in _SUMS and sides is None) or node.type.dtype.kind != "f":
         return None
-    total, n = sum_of(base, text=sides is not None), number_of(exponent)
-    if total.number != 1 or not total.terms or (n is not None and abs(n) < _LEAST):
+    n = number_of(exponent)
+    if n is not None and abs(n) < _LEAST:
         return None
-    x = Sum(total.terms, total.number - 1).node()
+    total = sum_of(base, text=sides is not None)
+    x = rise_from_one(base) if total.number != 1 else Sum(total.terms, Fraction(0)).node() if total.terms else None
+    if x is None:
+        return None
     rise = node.args[1] * log1p(x)
     near = logical_and(less(absolute(x), 0.25), less(absolute(rise), _log_of_most(node.type.dtype)))
     if n is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -10,6 +10,7 @@ from functools import reduce
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Found, bare
 from tensormagic.ir.within import ops_within, within
+from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars.scalar import (
     absolute,
     add,
@@ -29,7 +30,7 @@ from tensormagic.transform.rewriting.common_factors import without_common_factor
 from tensormagic.transform.rewriting.expansions import less_beginning
 from tensormagic.transform.rewriting.explog import exponentials_of, split
 from tensormagic.transform.rewriting.notation import stable
-from tensormagic.transform.rewriting.terms import Sum, behind, number_of, raised, sum_of
+from tensormagic.transform.rewriting.terms import Sum, behind, log_of_quotient, number_of, raised, sum_of
 
 _NEAR = 0.5
 """Up to here a rise is less than what it is added to."""
@@ -57,7 +58,10 @@ def _rise(weight: Node, times: Fraction, exponent: Node) -> Node:
     return expm1(exponent) if number_of(factor) == 1 else factor * expm1(exponent)
 
 
-def _by_rises(node: Node) -> _Rises | None:
+_Pair = tuple[Node, Node]
+
+
+def _by_rises(node: Node, of_power: Callable[[Node], _Pair | None] | None = None) -> _Rises | None:
     """A sum with exponentials and powers, in terms of ``expm1``; None for a sum without, or of exponentials alone."""
     total = sum_of(node, text=True)
     rest, weighted = Sum((), total.number), list[tuple[Node, Fraction, Node]]()
@@ -65,7 +69,7 @@ def _by_rises(node: Node) -> _Rises | None:
     for _, term, times in total.terms:
         pair = split(bare(term))
         if pair is None:
-            pair = _of_power(bare(term))
+            pair = (of_power or _of_power)(bare(term))
             powers += pair is not None
         if pair is None:
             rest = rest.minus(sum_of(term).times(-times))
@@ -90,6 +94,19 @@ def _of_power(term: Node) -> tuple[Node, Node] | None:
     base, exponent = inner.args
     step = sum_of(exponent).minus(Sum((), Fraction(1))).node()
     return (base, step * log(base)) if isinstance(step, Node) else None
+
+
+def _of_small_power(term: Node, depth: int = 2) -> _Pair | None:
+    """A product as a factor, and the exponent of e that its only power is: it is the factor where the exponent is 0."""
+    inner = raised(term)
+    if inner.op is multiply and depth:
+        for factor, other in (inner.args, inner.args[::-1]):
+            if (pair := _of_small_power(bare(other), depth - 1)) is not None:
+                return (factor if number_of(pair[0]) == 1 else factor * pair[0]), pair[1]
+    if inner.op is not power or number_of(bare(inner.args[1])) is not None:
+        return None
+    base = bare(inner.args[0])
+    return constant(1.0), inner.args[1] * (log_of_quotient(*base.args) if base.op is divide else log(inner.args[0]))
 
 
 @stable(roots="subtract add", within="exp", fuel=1, judged=True, cancels=True)
@@ -137,10 +154,16 @@ def rise_from_one(total: Node) -> Node | None:
     """``y * exp(x) + (1 - y)`` minus 1, as ``y * expm1(x)``; likewise for all sums that are 1 where the exponentials are 1."""
     if not within(total) & _WITH_RISES or exponentials_of(total) is not None:
         return None
-    found = _by_rises(total)
+    return _from_one(_by_rises(total)) or (
+        _from_one(_by_rises(total, _of_small_power)) if within(total) & _POWERS else None
+    )
+
+
+def _from_one(found: _Rises | None) -> Node | None:
     return None if found is None or found.rest.terms or found.rest.number != 1 else found.node()
 
 
+_POWERS = ops_within(("power",))
 _WITH_RISES = ops_within(("exp", "power"))
 
 

@@ -80,8 +80,15 @@ def without_magics(text: str) -> str:
     """A cell less lines of magics that have to do with plots, clocks or the machine; nothing, where that is all of it."""
     if text.lstrip().startswith("%%"):
         return ""
-    lines = ["" if line.lstrip().startswith(_LEFT_OUT) else line for line in text.splitlines()]
-    return "\n".join(lines)
+    return "\n".join(_less(line) for line in text.splitlines())
+
+
+def _less(line: str) -> str:
+    """A line, unless it is left out: nothing then, and in a block what does nothing."""
+    bare = line.lstrip()
+    if not bare.startswith(_LEFT_OUT):
+        return line
+    return line[: len(line) - len(bare)] + "pass" if bare != line else ""
 
 
 @contextlib.contextmanager

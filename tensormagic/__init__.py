@@ -184,7 +184,7 @@ def _formula(self: Tensor, name: str = "", wrt: str | Iterable[str] = ()) -> Any
     --------
     >>> print((tensor([1.0, 2.0]) ** 2).sum().formula("y"))
     y = sum_{i<n} array1[i]**2
-        where n = 2, indices count from 0
+        where n = 2, indices from 0
     """
     from tensormagic.notebook.formulas.equations import formula_here
 

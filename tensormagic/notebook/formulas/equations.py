@@ -67,7 +67,7 @@ class Formula:
     >>> x = tm.tensor([1.0, 2.0])
     >>> print((x**2).sum().formula("y"))
     y = sum_{i<n} array1[i]**2
-        where n = 2, indices count from 0
+        where n = 2, indices from 0
     """
 
     lines: tuple[tuple[Expression, Expression], ...]
@@ -305,7 +305,7 @@ class _Page:
         """The finished page."""
         text = " ".join(f"{plain(left)} = {plain(right)}" for left, right in self.lines)
         notes = [f"{letter} = {number}" for letter, number in self._letters.numbers.items()]
-        notes += ["indices count from 0"] * bool(re.search(r"_\{|\[", text)) + [_SIGMOID] * ("σ(" in text)
+        notes += ["indices from 0"] * bool(re.search(r"_\{|\[", text)) + [_SIGMOID] * ("σ(" in text)
         given = [f"{', '.join(names)}{_COMPUTED}{cell}" for cell, names in self._elsewhere.items()]
         return Formula(tuple(self.lines), (*notes, *given, *self.notes))
 

@@ -114,7 +114,7 @@ _PLAIN = f"""text{{font-family:{FONT};text-anchor:middle;unicode-bidi:plaintext}
 .value{{font-size:12px}}
 .type,.note{{font-size:12px}}
 .tag{{font-size:12px;font-style:italic}}
-.heading{{font-size:12px;font-weight:600;text-anchor:start;stroke-width:8px;paint-order:stroke;stroke-linejoin:round}}
+.heading{{font-size:12px;font-weight:600;text-anchor:start;stroke-width:6px;paint-order:stroke;stroke-linejoin:round}}
 .view{{font-size:14px;font-weight:700;text-anchor:start}}
 .note{{text-anchor:start}}
 .mark text{{font-size:12px}}

@@ -21,7 +21,7 @@ from tensormagic.backend.scalar_text import (
     step_text,
 )
 from tensormagic.backend.schedule import Loop, Nest, Storage, coefficients, collapses, strides
-from tensormagic.backend.total_text import Frame, total_of
+from tensormagic.backend.total_text import Frame, own_part, total_of
 from tensormagic.ir.errors import BoundsError, WideError
 from tensormagic.ir.lazily import lazily
 from tensormagic.ir.node import Node, as_size
@@ -452,7 +452,7 @@ class Body:
     def _accumulate(self, stage: Stage, value: str, depth: int, sections: list[list[Line]]) -> None:
         """One step of a fold with its accumulator in memory: by an element, or by the result of inner loops."""
         name, offset, _ = self.address(stage.root, stage.identity())
-        place = f"{self._own_part(stage.root) or name}[{offset}]"
+        place = f"{own_part(self.text, self.frame, self.nest, stage.root) or name}[{offset}]"
         step = step_text(stage.root, place, value, free=False, whole=depth < len(self.groups))
         sections[depth].append((f"{place} = {step}", stage.root))
 
@@ -462,7 +462,7 @@ class Body:
         name, offset, _ = self.address(root, stage.identity())
         first = reduced.index(True)
         if first == 0:
-            k, own = self.text.fresh("k"), self._own_part(root)
+            k, own = self.text.fresh("k"), own_part(self.text, self.frame, self.nest, root)
             (self.frame.share[0] if own else self.frame.before).extend(
                 [
                     (f"for {k} in range({self.text.size(root.type.size)}):", root),
@@ -475,31 +475,6 @@ class Body:
             self.sections[first].append((f"{'    ' * depth}for {g.name} in range({self.text.size(g.extent)}):", root))
         self.sections[first].append((f"{'    ' * len(kept)}{name}[{offset}] = {zero}", root))
 
-    def _own_part(self, root: Node) -> str:
-        """The array in which a thread's share accumulates a fold of rows; empty if that is the fold's own array."""
-        sharing, key = self.text.sharing, ("own part", root)
-        stage = next(s for s in self.nest.stages if s.root is root)
-        if sharing is None or not folds_columns(stage):
-            return ""
-        if key not in self.text.names:
-            array, parts, count = self.text.array(root), self.text.parts(root, sharing), self.text.size(root.type.size)
-            own, k = self.text.fresh("own"), self.text.fresh("k")
-            self.text.names[key] = own
-            sharing.lines.append((f"{own} = part_of({array}, {parts}, first // {sharing.share}, {count})", root))
-            place = f"{array}[{k}]"
-            self.frame.after += [  # without rows there is no share that would
-                (f"for share in few({sharing.count}, 1):", root),
-                (f"    for {k} in few(0, {count}):", root),
-                (f"        {place} = {start_text(root, self.text)}", root),
-            ]
-            added = step_text(root, place, f"{parts}[(share - 1) * ({count}) + {k}]", free=False, whole=True)
-            self.frame.after += [
-                (f"for share in few(1, {sharing.count}):", root),
-                (f"    for {k} in few(0, {count}):", root),
-                (f"        {place} = {added}", root),
-            ]
-        return self.text.names[key]
-
     def _finish_total(self, stage: Stage, part: str) -> None:
         """Add a tile's result to the total."""
         root = stage.root
@@ -507,8 +482,3 @@ class Body:
         self.text.scalars[root, tuple(Index(None) for _ in stage.place)] = value
         if self.text.exported(root):
             self.frame.after.append((f"{self.text.array(root)}[0] = {value}", root))
-
-
-def folds_columns(stage: Stage) -> bool:
-    """Whether a stage folds the rows, with one result for each position along other axes."""
-    return 0 in stage.reduced and len(stage.reduced) < len(stage.domain)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tensormagic.backend.abreast_text import ABREAST, FEW, abreast, may_be_abreast
-from tensormagic.backend.body_text import Body, folds_columns, indented
+from tensormagic.backend.body_text import Body, indented
 from tensormagic.backend.cpu_rows import SHARE, STRIDED, TILED
 from tensormagic.backend.inline import is_growing
 from tensormagic.backend.interchanged import surrounded
@@ -25,6 +25,7 @@ from tensormagic.backend.schedule import Kernel, Loop, Nest, Part, Region, Stora
 from tensormagic.backend.sequence_text import print_sequence
 from tensormagic.backend.skipped import skip_of
 from tensormagic.backend.skipped_text import print_loop, rows_of
+from tensormagic.backend.total_text import folds_columns
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, is_at_least, nodes_of, product
 from tensormagic.ops.contract import CONTRACT

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 
 from tensormagic.backend.cpu_rows import MOST_SHARES
 from tensormagic.backend.kernel_text import KernelText, Line, Sharing, indented
+from tensormagic.backend.lower import Stage
 from tensormagic.backend.scalar_text import start_text, step_text
+from tensormagic.backend.schedule import Nest
 from tensormagic.ir.node import Node
 from tensormagic.ops.fold import SUM
 
@@ -80,3 +82,34 @@ def _gathered(text: KernelText, frame: Frame, root: Node, names: tuple[str, str]
         inside.append((f"{lost} = {lost} + {parts[names[1]]}[{k}]", root))
     frame.after += [(f"for {k} in few(0, {sharing.count}):", root), *indented(inside)]
     return total, lost
+
+
+def own_part(text: KernelText, frame: Frame, nest: Nest, root: Node) -> str:
+    """The array in which a thread's share accumulates a fold of rows; empty if that is the fold's own array."""
+    sharing, key = text.sharing, ("own part", root)
+    stage = next(s for s in nest.stages if s.root is root)
+    if sharing is None or not folds_columns(stage):
+        return ""
+    if key not in text.names:
+        array, parts, count = text.array(root), text.parts(root, sharing), text.size(root.type.size)
+        own, k = text.fresh("own"), text.fresh("k")
+        text.names[key] = own
+        sharing.lines.append((f"{own} = part_of({array}, {parts}, first // {sharing.share}, {count})", root))
+        place = f"{array}[{k}]"
+        frame.after += [  # without rows there is no share that would
+            (f"for share in few({sharing.count}, 1):", root),
+            (f"    for {k} in few(0, {count}):", root),
+            (f"        {place} = {start_text(root, text)}", root),
+        ]
+        added = step_text(root, place, f"{parts}[(share - 1) * ({count}) + {k}]", free=False, whole=True)
+        frame.after += [
+            (f"for share in few(1, {sharing.count}):", root),
+            (f"    for {k} in few(0, {count}):", root),
+            (f"        {place} = {added}", root),
+        ]
+    return text.names[key]
+
+
+def folds_columns(stage: Stage) -> bool:
+    """Whether a stage folds the rows, with one result for each position along other axes."""
+    return 0 in stage.reduced and len(stage.reduced) < len(stage.domain)

@@ -33,7 +33,9 @@ class AsArrays:
         self._space, self._binds = space, binds
         names = [n for n in names if n in space]
         reach = Reach([space[n] for n in names], space)
-        lazy = [(space, n, v) for n, v in space.items() if n in reach.reads.union(names) and is_lazy(v)]
+        lazy: list[tuple[Holder, Any, Any]] = [
+            (space, n, v) for n, v in space.items() if n in reach.reads.union(names) and is_lazy(v)
+        ]
         lazy += [(holder, k, v) for holder in reach.holders for k, v in _items(holder) if is_lazy(v)]
         self._arrays = dict[int, Any]()
         for _, _, value in lazy:

@@ -118,9 +118,9 @@ _NOT_SEEN_THROUGH = numpys.FOLDS | numpys.EXPONENTIALS
 def is_quotient(node: ast.AST) -> bool:
     """Whether a value is a quotient, a root, a power or a square."""
     kind: Any = node.__class__
-    if kind is ast.Call:
-        name = name_of(node.func)  # type: ignore[attr-defined]
-        return name in numpys.QUOTIENTS or (name == "multiply" and len(node.args) > 1 and _are_alike(*node.args[:2]))  # type: ignore[attr-defined]
+    if isinstance(node, ast.Call):
+        name = name_of(node.func)
+        return name in numpys.QUOTIENTS or (name == "multiply" and len(node.args) > 1 and _are_alike(*node.args[:2]))
     if kind is not ast.BinOp and kind is not ast.AugAssign:
         return False
     op = node.op.__class__  # type: ignore[attr-defined]

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import tensormagic as tm  # noqa: E402
-from tensormagic.backend.reference import evaluate_graph  # noqa: E402
+from tensormagic.backend.numpy_tier.reference import evaluate_graph  # noqa: E402
 from tensormagic.transform.rewriting import rewrite  # noqa: E402
 
 mp = mpmath.mp.clone()

@@ -22,7 +22,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import tensormagic as tm
-from tensormagic.functions.glance import known_by
+from tensormagic.functions.calls.quick_key import known_by
 from tensormagic.transform.rewriting import choices
 
 CALLS, TIMES = 500, 60

@@ -67,7 +67,7 @@ def session():
     """For each program: what is compiled, and what planning takes."""
     from compile_programs import programs
 
-    from tensormagic.backend.plan import plan_graph
+    from tensormagic.backend.planning.plan import plan_graph
 
     found = {}
     graphs = {name: graph_of(*program) for name, program in programs().items()}
@@ -83,7 +83,7 @@ def session():
 
 def compiled(sources, front, machine):
     """CPU seconds of the steps for some kernels, the least of some rounds, and the size of the code."""
-    from tensormagic.backend.cpu_code import optimise
+    from tensormagic.backend.cpu.code import optimise
 
     total, size = [0.0] * 3, 0
     for source in sources:
@@ -106,21 +106,21 @@ def by_text(source):
     """One pass over the text."""
     import llvmlite.binding as llvm  # noqa: TID251 (what is measured)
 
-    from tensormagic.backend.cpu_text import module_of
+    from tensormagic.backend.cpu.text import module_of
 
     return llvm.parse_assembly(module_of(source))
 
 
 def by_numba(source):
     """Numba's front end."""
-    from tensormagic.backend.cpu_numba import lowered_by_numba
+    from tensormagic.backend.cpu.by_numba import lowered_by_numba
 
     return lowered_by_numba(source)[0]
 
 
 def compiling(plans, which):
     """The steps for every program."""
-    from tensormagic.backend.cpu_target import target_machine
+    from tensormagic.backend.cpu.target import target_machine
 
     front, machine = {"text": by_text, "numba": by_numba}[which], target_machine()
     front("def kernel(table):\n    pass\n")
@@ -132,7 +132,7 @@ def first_call(name):
     from compile_programs import programs
 
     import tensormagic as tm
-    from tensormagic.backend import native
+    from tensormagic.backend.compiling import native
 
     tm.config.tier = "numba"
     if len(sys.argv) > 3:
@@ -149,8 +149,8 @@ def worker():
     import resource
     import threading
 
-    from tensormagic.backend.compiler import Compiler
-    from tensormagic.backend.messages import Request
+    from tensormagic.backend.compiling.compiler import Compiler
+    from tensormagic.backend.compiling.messages import Request
 
     rounds = []
     for _ in range(ROUNDS):

@@ -152,7 +152,7 @@ def checkpointed() -> dict[str, Callable[..., Any]]:
 def memory_rows() -> list[str]:
     """Peak memory and time of the gradients of loops, as they are and with checkpoints."""
     import tensormagic as tm
-    from tensormagic.backend.buffers import pool
+    from tensormagic.backend.running.buffers import pool
     from tensormagic.ops.reverse import spans
 
     rows: list[str] = []
@@ -182,7 +182,7 @@ def memory_rows() -> list[str]:
 def scale_rows() -> list[str]:
     """CPU seconds of each step for chains of operations."""
     import tensormagic as tm
-    from tensormagic.backend.plan import plan_graph
+    from tensormagic.backend.planning.plan import plan_graph
     from tensormagic.transform.grad import value_and_gradient
     from tensormagic.transform.rewriting import rewrite
 

@@ -26,11 +26,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import tensormagic as tm
 from tensormagic import session
-from tensormagic.backend.cuda.compiler import Codes
+from tensormagic.backend.cuda.compiling.compiler import Codes
 from tensormagic.backend.cuda.device import current
-from tensormagic.backend.cuda.loop_plan import planned_loop
+from tensormagic.backend.cuda.loops.loop_plan import planned_loop
+from tensormagic.backend.cuda.loops.small_loops import alone
 from tensormagic.backend.cuda.planned import planned
-from tensormagic.backend.cuda.small_loops import alone
 from tensormagic.ir.graph import Graph
 from tensormagic.ops.regions.loops import LOOP, WHILE
 from tensormagic.residence import Resident

@@ -20,9 +20,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
-from tensormagic.backend.cuda.compiler import Codes
+from tensormagic.backend.cuda.compiling.compiler import Codes
 from tensormagic.backend.cuda.device import Device, current
-from tensormagic.backend.cuda.guarded import copied
+from tensormagic.backend.cuda.loops.guarded import copied
 
 _check: Any = import_module("check_gpu")
 Program, black_scholes = _check.Program, _check.black_scholes

@@ -65,7 +65,8 @@ def measured(checkout: Path, name: str, preset: str, folder: Path, *, known: boo
     import numpy as np
 
     import tensormagic as tm
-    from tensormagic.functions import first, remembered
+    from tensormagic.functions.calls import first_call as first
+    from tensormagic.functions.calls import remembered_calls
 
     own, by_python = first.result_of, list[bool]()
 
@@ -85,7 +86,7 @@ def measured(checkout: Path, name: str, preset: str, folder: Path, *, known: boo
         captured, here = tm.tensor(function), copy.deepcopy(arguments)
         with tm.config.using(cache_folder=folder):
             seconds, found = timed(captured, here)
-            remembered.write()
+            remembered_calls.write()
         same = alike(expected, found) and alike(there, here)
         if known:
             return {"known": seconds, "same": same}

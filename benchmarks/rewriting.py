@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tensormagic.ir.node import Node, topological  # noqa: E402
-from tensormagic.ir.rules import Rule  # noqa: E402
+from tensormagic.ir.rewriting.rules import Rule  # noqa: E402
 from tensormagic.ir.type import array, symbol  # noqa: E402
 from tensormagic.ops.fold import reduce_sum  # noqa: E402
 from tensormagic.ops.leaf import parameter  # noqa: E402

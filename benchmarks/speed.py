@@ -80,8 +80,8 @@ def measure():
     import numpy as np
 
     import tensormagic as tm
-    from tensormagic.backend.native import compiled
-    from tensormagic.backend.plan import plan_graph
+    from tensormagic.backend.compiling.native import compiled
+    from tensormagic.backend.planning.plan import plan_graph
     from tensormagic.capture.tree import flatten
     from tensormagic.transform.rewriting import rewrite
 

@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT))
 
 import tensormagic as tm  # noqa: E402
 from benchmarks.accuracy import Digits, bits, mp, wide  # noqa: E402
-from tensormagic.backend.reference import evaluate_graph  # noqa: E402
+from tensormagic.backend.numpy_tier.reference import evaluate_graph  # noqa: E402
 from tensormagic.config import config  # noqa: E402
 from tensormagic.ir.graph import Graph  # noqa: E402
 from tensormagic.transform.rewriting import rewrite  # noqa: E402

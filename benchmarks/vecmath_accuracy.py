@@ -26,7 +26,7 @@ import numpy as np
 import scipy
 from scipy import special
 
-from tensormagic.backend import vecmath
+from tensormagic.backend.vecmath import functions
 
 RESULT = Path(__file__).parent / "results" / "vecmath.md"
 CHUNK = 1 << 20
@@ -35,7 +35,7 @@ MPMATH_SAMPLES = 200_000
 
 def compiled(name: str, dtype: type) -> Callable[[np.ndarray, np.ndarray], None]:
     """The function as a loop over arrays."""
-    function = vecmath.FUNCTIONS[name]
+    function = functions.FUNCTIONS[name]
     vector = nb.types.Array(nb.from_dtype(np.dtype(dtype)), 1, "C")
 
     def loop(x: Any, out: Any) -> None:
@@ -60,7 +60,7 @@ PAIRS: dict[str, Callable[[Any, Any], Any]] = {
     name: getattr(np, name) for name in ("arctan2", "hypot", "logaddexp", "power")
 }
 REFERENCES: dict[str, Callable[[Any], Any]] = {
-    **{name: getattr(np, name) for name in vecmath.FUNCTIONS if hasattr(np, name) and name not in PAIRS},
+    **{name: getattr(np, name) for name in functions.FUNCTIONS if hasattr(np, name) and name not in PAIRS},
     "sigmoid": sigmoid,
     "softplus": softplus,
     "erf": special.erf,
@@ -164,7 +164,7 @@ def samples64(name: str, count: int, generator: np.random.Generator) -> Iterator
 
 def many_pairs(name: str, dtype: type, count: int, generator: np.random.Generator) -> Worst:
     """A function of two operands on that many samples; logaddexp in ulps of the largest of result and operands."""
-    function = vecmath.FUNCTIONS[name]
+    function = functions.FUNCTIONS[name]
     wider = np.longdouble if dtype is np.float64 else np.float64
 
     def loop(x: Any, y: Any, out: Any) -> None:
@@ -267,7 +267,7 @@ def measured(name: str, samples: int, stride: int) -> Iterator[Worst]:
 def main() -> None:
     """Measure the functions named on the command line, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", default=sorted(vecmath.FUNCTIONS))
+    parser.add_argument("names", nargs="*", metavar="NAME", default=sorted(functions.FUNCTIONS))
     parser.add_argument("--samples", type=int, default=20_000_000, help="float64 samples a function")
     parser.add_argument("--stride", type=int, default=1, help="take one float32 in so many")
     options = parser.parse_args()

@@ -17,7 +17,7 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 
-from tensormagic.backend.vecmath_tables import FLOAT32, FLOAT64, Polynomials
+from tensormagic.backend.vecmath.tables import FLOAT32, FLOAT64, Polynomials
 
 mp.mp.dps = 70
 POINTS = 120

@@ -26,9 +26,9 @@ import scipy
 from llvmlite.binding import get_host_cpu_name  # noqa: TID251 - what was measured on
 from scipy import special
 
-from tensormagic.backend import vecmath
-from tensormagic.backend.cpu_code import compile_source
-from tensormagic.backend.cpu_loader import load
+from tensormagic.backend.cpu.code import compile_source
+from tensormagic.backend.cpu.loader import load
+from tensormagic.backend.vecmath import functions
 
 ROOM = np.zeros(8, np.int64)  # for what a kernel leaves and nobody reads
 PAIRS = ("arctan2", "hypot", "logaddexp", "power")  # of x and x reversed
@@ -41,7 +41,7 @@ def of_pairs(name: str) -> Callable[..., Any]:
 
 
 NUMPY: dict[str, Callable[..., Any]] = {
-    **{name: getattr(np, name) for name in vecmath.FUNCTIONS if hasattr(np, name)},
+    **{name: getattr(np, name) for name in functions.FUNCTIONS if hasattr(np, name)},
     **{name: of_pairs(name) for name in PAIRS},
     "erf": special.erf,
     "erfc": special.erfc,

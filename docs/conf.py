@@ -13,7 +13,7 @@ from sphinx.addnodes import desc_signature
 
 import tensormagic as tm
 from tensormagic.capture.hooks import hooks
-from tensormagic.functions.value_grad import tensor_grad
+from tensormagic.functions.gradients.value_grad import tensor_grad
 
 HERE = Path(__file__).resolve().parent
 

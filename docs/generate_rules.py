@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import tensormagic  # noqa: F401 (every op that rules speak of)  # pyright: ignore[reportUnusedImport]
-from tensormagic.ir.rules import LEVELS, Rule
-from tensormagic.transform.loop_rules import OF_LOOPS
+from tensormagic.ir.rewriting.rules import LEVELS, Rule
+from tensormagic.transform.loops.rules import OF_LOOPS
 from tensormagic.transform.rewriting import THEMES, rules, rules_in
 
 HEAD = """# Rules

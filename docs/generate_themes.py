@@ -23,8 +23,8 @@ from benchmarks.theme_examples import EXAMPLES, Example  # noqa: E402
 from tensormagic.config import leveled  # noqa: E402
 from tensormagic.functions.explaining import name_in  # noqa: E402
 from tensormagic.ir.graph import Graph  # noqa: E402
-from tensormagic.ir.rule_text import expression  # noqa: E402
-from tensormagic.ir.rules import LEVELS  # noqa: E402
+from tensormagic.ir.rewriting.rule_text import expression  # noqa: E402
+from tensormagic.ir.rewriting.rules import LEVELS  # noqa: E402
 from tensormagic.transform.rewriting import THEMES, rewrite, rules_in, theme  # noqa: E402
 
 PAGES = ROOT / "docs" / "themes"

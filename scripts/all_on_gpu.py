@@ -36,7 +36,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tensormagic.backend.cuda.compiler import MADE_BY, versions
+from tensormagic.backend.cuda.compiling.compiler import MADE_BY, versions
 from tensormagic.backend.cuda.device import missing
 
 ROOT = Path(__file__).parents[1]

@@ -28,12 +28,12 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import tensormagic as tm
-from tensormagic.backend.cuda.compiler import Codes
+from tensormagic.backend.cuda.compiling.compiler import Codes
 from tensormagic.backend.cuda.device import Card, missing
-from tensormagic.backend.cuda.kernels import lower
-from tensormagic.backend.cuda.launch import Array, Count, Fault, Launch, Number, Scratch, chosen
+from tensormagic.backend.cuda.kernels.launch import Array, Count, Fault, Launch, Number, Scratch, chosen
+from tensormagic.backend.cuda.kernels.lowering import lower
 from tensormagic.backend.cuda.plan import plan_device
-from tensormagic.backend.schedule import Kernel
+from tensormagic.backend.planning.schedule import Kernel
 from tensormagic.ir.size import evaluate
 from tensormagic.ops.leaf import CONSTANT
 

@@ -6,7 +6,7 @@ Expressions are built up to a size, and sorted by their values at a few points w
 agree are one class. Where members of a class differ in float64, each is held against many digits over numbers of all sizes.
 An expression that is bad there, that rewriting does not mend yet, and that no smaller one inside it explains, is printed with
 the best member of its class: where it wins everywhere, alone, and else with the side of a bound on which it does. The rules of
-`tensormagic/transform/rewriting/identities.py` are chosen from what this printed: some of its rows are equal on one branch
+`tensormagic/transform/rewriting/themes/identities.py` are chosen from what this printed: some of its rows are equal on one branch
 alone (`arccos(cos(x))`), and most are expressions that nobody writes. `benchmarks/results/found_rules.md` holds a run.
 """
 
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import tensormagic as tm  # noqa: E402
-from tensormagic.backend.reference import evaluate_graph  # noqa: E402
+from tensormagic.backend.numpy_tier.reference import evaluate_graph  # noqa: E402
 from tensormagic.transform.rewriting import rewrite  # noqa: E402
 
 mp = mpmath.mp.clone()

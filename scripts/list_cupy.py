@@ -1,6 +1,6 @@
 """Writes what CuPy's functions take, for those that NumPy and SciPy have, too: ``python scripts/list_cupy.py``, where CuPy is installed.
 
-No card is needed: CuPy can be imported without one. The result is tensormagic/backend/cuda/signatures.txt.
+No card is needed: CuPy can be imported without one. The result is tensormagic/backend/cuda/library/signatures.txt.
 """
 
 import inspect
@@ -13,7 +13,7 @@ import cupyx.scipy.special
 import numpy as np
 import scipy.special
 
-TARGET = Path(__file__).parents[1] / "tensormagic" / "backend" / "cuda" / "signatures.txt"
+TARGET = Path(__file__).parents[1] / "tensormagic" / "backend" / "cuda" / "library" / "signatures.txt"
 MODULES = {
     "": (cupy, np),
     "linalg.": (cupy.linalg, np.linalg),

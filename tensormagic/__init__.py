@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 from tensormagic import numpy
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.value import Tensor
 from tensormagic.config import config
 from tensormagic.functions.assuming import assume
 from tensormagic.functions.batching import vmap
-from tensormagic.functions.check_grads import check_grads
-from tensormagic.functions.compiled import Compiled
-from tensormagic.functions.compiling import compile
+from tensormagic.functions.calls.function import Function
+from tensormagic.functions.compiled.compile import compile
+from tensormagic.functions.compiled.compiled_function import Compiled
+from tensormagic.functions.compiled.saving import load
 from tensormagic.functions.controlflow import cond, fori_loop, scan, while_loop
-from tensormagic.functions.customs import checkpoint, custom_gradient
-from tensormagic.functions.derivatives import grad, hvp, jvp, stop_gradient, value_and_grad
-from tensormagic.functions.function import Function
-from tensormagic.functions.jacobians import hessian, jacobian
-from tensormagic.functions.linear import linearize, vjp
+from tensormagic.functions.gradients.check_grads import check_grads
+from tensormagic.functions.gradients.customs import checkpoint, custom_gradient
+from tensormagic.functions.gradients.derivatives import grad, hvp, jvp, stop_gradient, value_and_grad
+from tensormagic.functions.gradients.jacobians import hessian, jacobian
+from tensormagic.functions.gradients.linear import linearize, vjp
+from tensormagic.functions.gradients.value_grad import Asked
 from tensormagic.functions.places import to_gpu, to_host
-from tensormagic.functions.rules import rule, rules
-from tensormagic.functions.saving import load
+from tensormagic.functions.rules.declared import rule, rules
 from tensormagic.functions.submitting import submit
 from tensormagic.functions.tensor import evaluate, tensor
 from tensormagic.functions.tracing import parse, rewrite, trace
-from tensormagic.functions.value_grad import Asked
 from tensormagic.ir.errors import (
     CaptureError,
     DerivativeCheckError,

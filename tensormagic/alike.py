@@ -1,4 +1,4 @@
-"""Which words are meant by one that is not there: for hints. It knows words alone."""
+"""Suggestions for a misspelt word, from a list of words."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ sys.modules["scipy"] = sys.modules["cffi"] = None
 package = types.ModuleType("tensormagic")
 package.__path__ = sys.argv[1:]
 sys.modules["tensormagic"] = package
-from tensormagic.backend.cpu_code import compile_source
-from tensormagic.backend.cpu_loader import load
+from tensormagic.backend.cpu.code import compile_source
+from tensormagic.backend.cpu.loader import load
 load(compile_source("def kernel(table):\\n    x = table[0] + 1\\n"))(None, None, bytes(8))
 import numba; assert numba.njit('float64(float64)')(lambda x: x + 1.0)(1.0) == 2.0
 os._exit(0)
@@ -131,7 +131,7 @@ def _gpu() -> tuple[str, bool]:
 def _usable() -> str:
     """Whether captured code can run on the GPU, what compiles kernels for it, and how fast it copies."""
     from tensormagic.backend.cuda.bandwidth import bandwidths_text
-    from tensormagic.backend.cuda.compiler import versions
+    from tensormagic.backend.cuda.compiling.compiler import versions
     from tensormagic.backend.cuda.device import current, missing
     from tensormagic.ir.errors import TensorError
 
@@ -147,7 +147,7 @@ def _usable() -> str:
 
 
 def _cache() -> tuple[str, bool]:
-    from tensormagic.backend.cache import problem
+    from tensormagic.backend.compiling.cache import problem
 
     folder = Path(config.cache_folder)
     if not folder.exists():

@@ -13,8 +13,9 @@ from tensormagic.backend.cuda.arrivals import ordered
 from tensormagic.backend.cuda.device import Device, DeviceArray, Event, current, is_there
 from tensormagic.backend.cuda.streams import Arriving, copied_out
 from tensormagic.backend.cuda.transfers import Hidden
-from tensormagic.capture import floating, usercode
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.errors import floating
+from tensormagic.capture.python import usercode
+from tensormagic.capture.values.value import Tensor
 from tensormagic.config import config
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph

@@ -206,7 +206,7 @@ def no_rules_left() -> Iterator[None]:
 @pytest.fixture
 def first_calls(captured_at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """First calls are Python's where they may be, as for users."""
-    from tensormagic.functions import first
+    from tensormagic.functions.calls import first_call as first
 
     monkeypatch.setattr(first, "enabled", True)
 
@@ -255,15 +255,18 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
 @pytest.fixture(autouse=True)
 def captured_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """First calls are captured, since that is what tests are about; ``tests/functions/test_first.py`` is about those that are not."""
-    from tensormagic.functions import first, remembered
+    from tensormagic.functions.calls import first_call as first
+    from tensormagic.functions.calls import remembered_calls
 
     monkeypatch.setattr(first, "enabled", False)
-    monkeypatch.setattr(remembered, "enabled", False)  # the first call in each test is one of a text that nobody knows
+    monkeypatch.setattr(
+        remembered_calls, "enabled", False
+    )  # the first call in each test is one of a text that nobody knows
 
 
 @pytest.fixture(autouse=True)
 def captured_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
     """How long captures take is no error of a test; ``tests/functions/test_recaptured.py`` is about the warning that says so."""
-    from tensormagic.functions import recaptured
+    from tensormagic.functions.reads import recaptured
 
     monkeypatch.setattr(recaptured, "_SECONDS", float("inf"))

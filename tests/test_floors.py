@@ -32,11 +32,10 @@ FLOOR = {package: number for number, packages in enumerate(FLOORS) for package i
 BORDERS = {  # who alone may import what
     ("IPython", "ipywidgets", "anywidget", "ipykernel", "comm", "traitlets"): ("notebook/",),
     ("numba", "llvmlite"): (
-        "backend/cpu",
-        "backend/cuda/dialect",
-        "backend/cuda/front",
-        "backend/vecmath",
-        "backend/worker",
+        "backend/cpu/",
+        "backend/cuda/compiling/",
+        "backend/vecmath/",
+        "backend/compiling/worker",
     ),
     ("tensormagic_kernel",): ("cli.py",),
 }
@@ -56,31 +55,39 @@ BY_NAME = (  # where ops are known by their names: the ops themselves, rules, an
 )
 LISTS = {  # lists of names that are those of ops, too, and name something else: files, and how many each has; none may be added
     # kinds of sizes, and what is told of a value: min, max, mean
-    **dict.fromkeys(("backend/c_text.py", "backend/driver.py", "backend/kernel_text.py", "backend/sizes.py"), 1),
-    **dict.fromkeys(("functions/exporting.py", "ir/bounds.py", "ir/size.py"), 1),
+    **dict.fromkeys(
+        (
+            "backend/printing/c_text.py",
+            "backend/printing/driver.py",
+            "backend/printing/kernel_text.py",
+            "backend/planning/size_bounds.py",
+        ),
+        1,
+    ),
+    **dict.fromkeys(("functions/compiled/exporting.py", "ir/bounds.py", "ir/size.py"), 1),
     **dict.fromkeys(("notebook/live/follow.py", "notebook/pictures/measure.py", "notebook/pictures/views.py"), 1),
     # functions of machine code and of the text of kernels
-    **dict.fromkeys(("backend/cpu_calls.py", "backend/cpu_types.py", "backend/cpu_values.py"), 1),
+    **dict.fromkeys(("backend/cpu/calls.py", "backend/cpu/types.py", "backend/cpu/values.py"), 1),
     "backend/cuda/device.py": 1,
-    "backend/cuda/dialect_numbers.py": 2,
+    "backend/cuda/compiling/dialect_numbers.py": 2,
     # what a file of vector math defines
-    **{f"backend/vecmath_{name}.py": 1 for name in ("formulas", "hyperbolic", "inverse", "roots", "trig")},
+    **{f"backend/vecmath/{name}.py": 1 for name in ("formulas", "hyperbolic", "inverse", "roots", "trig")},
     # functions and methods of Python, NumPy, SciPy and pandas, by which the user's text calls them
     "capture/library/mathematics.py": 5,
     "capture/library/padding.py": 2,
     "capture/library/special.py": 1,
     "capture/library/statistics.py": 1,
     "capture/library/transforms.py": 1,
-    "capture/operators.py": 2,
-    "capture/pythons.py": 1,
-    "capture/staging/known_text.py": 2,
-    "capture/staging/numpys.py": 7,
-    "capture/staging/run_over.py": 1,
-    "capture/staging/text_expressions.py": 4,
-    "capture/staging/text_indices.py": 2,
+    "capture/values/operators.py": 2,
+    "capture/python/builtin_facts.py": 1,
+    "capture/staging/analysis/known_text.py": 2,
+    "capture/staging/analysis/numpy_functions.py": 7,
+    "capture/staging/analysis/overflows.py": 1,
+    "capture/staging/analysis/text_expressions.py": 4,
+    "capture/staging/analysis/text_indices.py": 2,
     "capture/stores/at.py": 1,
-    "capture/tables.py": 3,
-    "notebook/hints.py": 1,
+    "capture/tables/labelled.py": 3,
+    "notebook/errors/hints.py": 1,
     # commands of LaTeX
     "notebook/formulas/latex.py": 2,
     "notebook/formulas/typeset.py": 1,
@@ -146,10 +153,10 @@ def test_the_floors_above_use_the_names_of_the_session_and_none_of_its_files():
         ("ops/op.py", "from tensormagic import ir", False),
         ("ir/node.py", "from tensormagic.ops import op", True),
         ("ir/node.py", "from ..ops import op", True),
-        ("transform/grad.py", "def f():\n    import tensormagic.backend.plan", True),
+        ("transform/grad.py", "def f():\n    import tensormagic.backend.planning.plan", True),
         ("session/demand.py", "import tensormagic", True),
-        ("backend/plan.py", "import numba", True),
-        ("backend/cpu.py", "import numba", False),
+        ("backend/planning/plan.py", "import numba", True),
+        ("backend/cpu/text.py", "import numba", False),
         ("session/demand.py", "from IPython.display import HTML", True),
         ("notebook/magic.py", "from IPython.core import magic", False),
         ("cli.py", "from tensormagic.doctor import report", False),
@@ -158,7 +165,7 @@ def test_the_floors_above_use_the_names_of_the_session_and_none_of_its_files():
 )
 def test_the_check_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, line: str, crosses: bool):
     path = tmp_path / place
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(line)
     monkeypatch.setitem(globals(), "ROOT", tmp_path)
     assert bool(list(crossings(path))) is crosses
@@ -176,7 +183,7 @@ def test_what_is_done_with_an_op_asks_for_the_op_or_for_its_facts(path: Path):
 
 LISTED = (  # the names for users, and those that kernels may call
     *("__init__.py", "numpy/"),
-    *(f"backend/vecmath_{n}.py" for n in ("formulas", "hyperbolic", "inverse", "roots", "trig", "unit", "folds")),
+    *(f"backend/vecmath/{n}.py" for n in ("formulas", "hyperbolic", "inverse", "roots", "trig", "unit", "folds")),
 )
 
 
@@ -207,11 +214,11 @@ def test_files_import_each_other_in_few_circles():
     found = {min(f.relative_to(ROOT).as_posix() for f in circle): len(circle) for circle in circles}
     assert found == {
         "ops/effects/checks.py": 21,  # derivatives of ops are made of ops
-        "functions/compiled.py": 4,  # a compiled function is saved and exported
+        "functions/compiled/compiled_function.py": 4,  # a compiled function is saved and exported
         "ir/bounds.py": 3,  # sizes are compared by the least that they may be
         "ops/regions/loops.py": 3,  # a loop has a derivative
-        "capture/library/applying.py": 3,  # np.vectorize calls what it is given as it is written
-        "backend/cuda/compiler.py": 2,
+        "capture/inputs/namespace.py": 3,  # np.vectorize calls what it is given as it is written
+        "backend/cuda/compiling/compiler.py": 2,
         "ir/graph.py": 2,  # a graph is shown as text
         "notebook/pictures/html.py": 2,  # a widget as a page
     }

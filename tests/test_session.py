@@ -15,7 +15,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic import session
-from tensormagic.capture import inputs
+from tensormagic.capture.inputs import snapshots
 from tests.capture.harness import cell
 
 pytestmark = pytest.mark.usefixtures("by_numpy", "exact")
@@ -330,7 +330,7 @@ def test_an_unchanged_array_is_one_input():
 
 @pytest.fixture
 def small_limit(monkeypatch):
-    monkeypatch.setattr(inputs, "COPY_LIMIT", 64)
+    monkeypatch.setattr(snapshots, "COPY_LIMIT", 64)
 
 
 @pytest.mark.usefixtures("small_limit")
@@ -348,11 +348,11 @@ def test_large_inputs_are_fingerprinted():
 def test_large_inputs_that_are_secured():
     x = np.arange(100.0)
     y = cell("y = x + 1", {"x": x}).outputs["y"]
-    inputs.secure_all()
+    snapshots.secure_all()
     x[:] = 0
     assert y.numpy()[5] == 6
     x[:] = 1
-    inputs.secure_all()
+    snapshots.secure_all()
     assert cell("y = x + 1", {"x": x}).outputs["y"].numpy()[0] == 2
 
 

@@ -13,27 +13,31 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, door, home, items, named_numbers, namespace, random, strangers, usercode
+from tensormagic.capture import context
 from tensormagic.capture.collecting import sparsely
 from tensormagic.capture.context import Capture
-from tensormagic.capture.known import static_value
-from tensormagic.capture.operands import input_tensor
+from tensormagic.capture.inputs import door, foreign_arrays, items, namespace, notebook_names
+from tensormagic.capture.inputs.stand_ins import handed_back
+from tensormagic.capture.numbers import named_numbers
+from tensormagic.capture.numbers.known_values import static_value
+from tensormagic.capture.python import usercode
+from tensormagic.capture.python.cell_text import CAPTURED, Parsed, parse
+from tensormagic.capture.python.usercode import Cell
+from tensormagic.capture.random import generators
 from tensormagic.capture.records import Effort
-from tensormagic.capture.staging import special
-from tensormagic.capture.staging.iterators import going_on, pythons
-from tensormagic.capture.staging.ranges import Items, LazyIterator
-from tensormagic.capture.staging.slots import INTERNAL
-from tensormagic.capture.staging.source import as_written, staged_cell, written_again
-from tensormagic.capture.staging.watched import refuse_changed
-from tensormagic.capture.stand_ins import handed_back
+from tensormagic.capture.staging.branches.slots import INTERNAL
+from tensormagic.capture.staging.calls import special_methods
+from tensormagic.capture.staging.loops.iterators import going_on, pythons
+from tensormagic.capture.staging.loops.ranges import Items, LazyIterator
+from tensormagic.capture.staging.loops.watched_containers import refuse_changed
+from tensormagic.capture.staging.syntax.source import as_written, staged_cell, written_again
 from tensormagic.capture.stores import holding
 from tensormagic.capture.stores.alias import beside, end
 from tensormagic.capture.stores.lent import show_all
 from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer
-from tensormagic.capture.syntax import CAPTURED, Parsed, parse
-from tensormagic.capture.usercode import Cell
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.operands import input_tensor
+from tensormagic.capture.values.value import Tensor
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.site import Site
 
@@ -229,10 +233,12 @@ def run_cell(
     """
     capture = Capture(code.cell.label, effort=Effort(again=again, hurried=hurried))
     with located(code):
-        reach = home.Reach([] if own is None else [notebook[n] for n in free_names(code, notebook)], own or {})
+        reach = notebook_names.Reach(
+            [] if own is None else [notebook[n] for n in free_names(code, notebook)], own or {}
+        )
         visible, found = lift_inputs(code, notebook, only, [n for n in moving if n in reach.reads], moving)
         _one_each(visible, found, notebook)
-        random.lift(visible, notebook, capture)
+        generators.lift(visible, notebook, capture)
         items.note(capture, found, notebook, code.parsed.reads)
         with holding.lifted(code.cell.source, visible, notebook, found, moving) as held:
             _note_unseen(code, found, visible, held)
@@ -242,12 +248,12 @@ def run_cell(
             start = {**notebook, **visible}
             capture.outside.strangers += [v for v in visible.values() if isinstance(v, np.ndarray) and door.stays(v)]
             try:
-                with special.staged_in([start[n] for n in code.parsed.reads if n in start]):
+                with special_methods.staged_in([start[n] for n in code.parsed.reads if n in start]):
                     result, space = execute(code, start, capture, inside, moving)
             except BaseException:
-                strangers.put_back(capture)
+                foreign_arrays.put_back(capture)
                 raise
-            strangers.checked(capture, [*found.values(), *held.fresh, *_read(capture)])
+            foreign_arrays.checked(capture, [*found.values(), *held.fresh, *_read(capture)])
     show_all(capture.outside.unshown)
     outputs = {
         n: held.original(restored(known(_as_named(v, capture)))) for n, v in _bound(space, start, code.parsed.binds)
@@ -292,7 +298,7 @@ def _read(capture: Capture) -> list[Tensor]:
 def _bound(space: Mapping[str, Any], start: Mapping[str, Any], order: Iterable[str]) -> Iterator[tuple[str, Any]]:
     """The names that were bound to something new, in any way, including ``exec`` and ``import *``."""
     missing = object()
-    names = {*home.variables(space), *order} - {"__builtins__", "__warningregistry__"}
+    names = {*notebook_names.variables(space), *order} - {"__builtins__", "__warningregistry__"}
     changed = {n for n in names if n in space and space[n] is not start.get(n, missing) and not n.startswith(INTERNAL)}
     own = [name for name in dict.fromkeys(order) if name in changed]
     others = changed.difference(own)
@@ -318,7 +324,7 @@ def _send_away(values: Iterable[Any], code: Code) -> None:
     """Make values read-only that are parts of a notebook's array and are returned to it."""
     for value in values:
         buffer = value.place.buffer if isinstance(value, Tensor) else None
-        if buffer is not None and buffer.array is not None and not isinstance(buffer, strangers.Shown):
+        if buffer is not None and buffer.array is not None and not isinstance(buffer, foreign_arrays.Shown):
             end(buffer, code.cell.label)
 
 
@@ -332,11 +338,11 @@ def _one_each(visible: dict[str, Any], found: dict[str, Tensor], notebook: Mappi
 
 def shared(code: Code, notebook: Mapping[str, Any], moving: Iterable[str]) -> dict[str, Any] | None:
     """The notebook's variables, where a cell has to run in them: see :func:`shares`."""
-    reach = home.Reach([notebook[n] for n in free_names(code, notebook)], notebook)
+    reach = notebook_names.Reach([notebook[n] for n in free_names(code, notebook)], notebook)
     return notebook if isinstance(notebook, dict) and shares(code, reach, moving) else None
 
 
-def shares(code: Code, reach: home.Reach, moving: Iterable[str]) -> bool:
+def shares(code: Code, reach: notebook_names.Reach, moving: Iterable[str]) -> bool:
     """Whether a cell must run in the notebook's variables, because functions use them as globals.
 
     That holds for functions that it defines, and for those of the notebook that read what it binds (or is
@@ -345,7 +351,7 @@ def shares(code: Code, reach: home.Reach, moving: Iterable[str]) -> bool:
     defines = code.parsed.defines and {*moving}.isdisjoint(code.parsed.binds)  # see _Bound
     if reach.handed and reach.reads:
         return True
-    return defines or bool(reach.binds) or not reach.reads.isdisjoint({*home.bound(code.body), *moving})
+    return defines or bool(reach.binds) or not reach.reads.isdisjoint({*notebook_names.bound(code.body), *moving})
 
 
 def execute(
@@ -370,7 +376,7 @@ def execute(
     if own is None:
         space = _Bound(space, {*moving} & {*code.parsed.binds}) if moving else space
         return _executed(code, space, capture), {**space}
-    with home.holding(own, space):
+    with notebook_names.holding(own, space):
         return _executed(code, own, capture), dict(own)
 
 
@@ -422,7 +428,7 @@ def restored(value: Any) -> Any:
 
 def at_home(value: Any, notebook: dict[str, Any]) -> Any:
     """A value returned by a cell, whose functions get the user's own code over the notebook's names."""
-    for function in home.functions_of([value], notebook):
+    for function in notebook_names.functions_of([value], notebook):
         written_again(function)
     if isinstance(value, FunctionType) and CAPTURED in value.__globals__:
         return as_written(value, notebook)

@@ -10,9 +10,11 @@ from contextlib import suppress
 from types import BuiltinFunctionType
 from typing import Any
 
-from tensormagic.capture import context, living, usercode
+from tensormagic.capture import context
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.python import usercode
+from tensormagic.capture.values import live_values
+from tensormagic.capture.values.value import Tensor
 from tensormagic.ir import site
 from tensormagic.ir.node import Node
 
@@ -62,7 +64,7 @@ def settle() -> None:
 def _made_here() -> list[Tensor]:
     """The live lazy values made by the running cell."""
     run = _run()
-    held = [one for one in living.here() if isinstance(one, Tensor)] if run else []
+    held = [one for one in live_values.here() if isinstance(one, Tensor)] if run else []
     return [one for one in held if any(s.run == run for s in site.of(one.node))]
 
 

@@ -1,4 +1,4 @@
-"""The garbage collector while code is captured: most of what is made then stays, and to look through it again and again finds nothing."""
+"""Pauses the garbage collector during capture: most objects made then stay, so collecting finds nothing."""
 
 from __future__ import annotations
 

@@ -9,10 +9,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from weakref import WeakSet
 
-from tensormagic.capture import errstate, limits, usercode
-from tensormagic.capture.attempts import decided
-from tensormagic.capture.depth import as_deep_as_python
+from tensormagic.capture import limits
+from tensormagic.capture.errors import errstate
+from tensormagic.capture.errors.try_blocks import decided
 from tensormagic.capture.hooks import hooks
+from tensormagic.capture.python import usercode
+from tensormagic.capture.python.recursion_depth import as_deep_as_python
 from tensormagic.capture.records import (
     Attempts,
     Callers,

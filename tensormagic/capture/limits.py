@@ -1,4 +1,4 @@
-"""How large a graph may grow, and how long Python may run iterations that are captured, before a capture is given up."""
+"""How large a graph may grow, and for how long Python may run captured iterations, before a capture is given up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Any
 
-from tensormagic.capture import usercode
+from tensormagic.capture.python import usercode
 from tensormagic.ir.errors import LimitError
 
 if TYPE_CHECKING:

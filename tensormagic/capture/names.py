@@ -9,11 +9,11 @@ from typing import Any
 
 from tensormagic.alike import alike
 from tensormagic.capture import context
-from tensormagic.capture.deprecated import telling
-from tensormagic.capture.foreign import librarys
+from tensormagic.capture.errors.deprecated import telling
+from tensormagic.capture.foreign.calls import librarys
+from tensormagic.capture.foreign.oracle import in_numpys_words
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.oracle import in_numpys_words
-from tensormagic.capture.value import Tensor, done
+from tensormagic.capture.values.value import Tensor, done
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
 from tensormagic.ops.op import registry

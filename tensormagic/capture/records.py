@@ -13,7 +13,7 @@ from weakref import WeakSet, ref
 
 import numpy as np
 
-from tensormagic.capture import errstate
+from tensormagic.capture.errors import errstate
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Guard
 from tensormagic.ir.node import Node

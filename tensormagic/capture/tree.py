@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import door, frames, remade
-from tensormagic.capture.deferred import Deferred
-from tensormagic.capture.door import is_table, numbers_of
-from tensormagic.capture.elements import Outgrown
-from tensormagic.capture.tables import Labelled, structure_of, with_labels
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.foreign import rebuilt_containers
+from tensormagic.capture.inputs import door
+from tensormagic.capture.inputs.door import is_table, numbers_of
+from tensormagic.capture.numbers.deferred import Deferred
+from tensormagic.capture.tables import mixed_frames
+from tensormagic.capture.tables.labelled import Labelled, structure_of, with_labels
+from tensormagic.capture.values.list_elements import Outgrown
+from tensormagic.capture.values.value import Tensor
 
 OF_NUMBERS: dict[type, Callable[..., Any]] = {
     slice: slice
@@ -135,14 +137,16 @@ def _taken_apart(tree: Any, leaves: list[Any], special: Special | None) -> Build
         return lambda rest: tree.listed([next(rest) for _ in tree.stacks])
     if isinstance(tree, dict):
         items = {_key(k): _collect(v, leaves, special) for k, v in tree.items()}
-        return lambda rest: remade.mapping(kind, [(k, build(rest)) for k, build in items.items()])
+        return lambda rest: rebuilt_containers.mapping(kind, [(k, build(rest)) for k, build in items.items()])
     if isinstance(tree, tuple | list):
         parts = [_collect(v, leaves, special) for v in tree]
-        return lambda rest: remade.sequence(kind, [build(rest) for build in parts])
+        return lambda rest: rebuilt_containers.sequence(kind, [build(rest) for build in parts])
     if _is_record(tree):
         names = _names(tree)
         parts = [_collect(getattr(tree, n), leaves, special) for n in names]
-        return lambda rest: remade.record(kind, {n: build(rest) for n, build in zip(names, parts, strict=True)})
+        return lambda rest: rebuilt_containers.record(
+            kind, {n: build(rest) for n, build in zip(names, parts, strict=True)}
+        )
     return _of_numbers(tree, leaves)
 
 
@@ -150,7 +154,7 @@ def _key(key: Any) -> Any:
     """The key of a dictionary: a captured size is the number that it has, which the capture has noted when it took the hash."""
     if isinstance(key, tuple):
         parts = [_key(part) for part in key]
-        return key if all(map(operator.is_, parts, key)) else remade.sequence(type(key), parts)
+        return key if all(map(operator.is_, parts, key)) else rebuilt_containers.sequence(type(key), parts)
     known = key.specialised() if isinstance(key, Tensor) else None
     return key if known is None else known
 
@@ -168,7 +172,7 @@ def _of_numbers(tree: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any]:
 def _of_table(table: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any] | None:
     array = numbers_of(table, str(getattr(table, "name", None) or "table"))
     if array is None:
-        return frames.collect(table, leaves)
+        return mixed_frames.collect(table, leaves)
     leaves.append(array)
     return lambda rest: _labelled(next(rest), table)
 
@@ -190,8 +194,8 @@ def structure(tree: Any) -> Any:
     if isinstance(tree, Deferred):
         return (tree.form, tuple(structure(part) for part in tree.parts))
     if is_table(tree):
-        columns = None if numbers_of(tree, "table") is not None else frames.arrays_of(tree)
-        return structure_of(tree) if columns is None else frames.form_of(tree, columns)
+        columns = None if numbers_of(tree, "table") is not None else mixed_frames.arrays_of(tree)
+        return structure_of(tree) if columns is None else mixed_frames.form_of(tree, columns)
     if isinstance(tree, Outgrown):
         return (Outgrown, len(tree.stacks))
     if isinstance(tree, dict):
@@ -205,7 +209,7 @@ def structure(tree: Any) -> Any:
 
 def _is_record(tree: Any) -> bool:
     """Whether an object is a dataclass's that its fields are all there is of: it can be put together again."""
-    if type(tree) is remade.Gradient:
+    if type(tree) is rebuilt_containers.Gradient:
         return True
     if not dataclasses.is_dataclass(tree) or isinstance(tree, type):
         return False
@@ -215,7 +219,11 @@ def _is_record(tree: Any) -> bool:
 
 def _names(record: Any) -> list[str]:
     """The field names of a dataclass, or of a gradient record."""
-    return list(vars(record)) if type(record) is remade.Gradient else [f.name for f in dataclasses.fields(record)]
+    return (
+        list(vars(record))
+        if type(record) is rebuilt_containers.Gradient
+        else [f.name for f in dataclasses.fields(record)]
+    )
 
 
 def _has_more(tree: Any) -> bool:
@@ -251,10 +259,10 @@ def with_items(container: Any, items: Sequence[Any]) -> Any:
     """A container like another one, with other items."""
     kind: Any = type(container)
     if isinstance(container, dict):
-        return remade.mapping(kind, zip(container, items, strict=True))
+        return rebuilt_containers.mapping(kind, zip(container, items, strict=True))
     if isinstance(container, tuple | list):
-        return remade.sequence(kind, items)
-    return remade.record(kind, dict(zip(_names(container), items, strict=True)))
+        return rebuilt_containers.sequence(kind, items)
+    return rebuilt_containers.record(kind, dict(zip(_names(container), items, strict=True)))
 
 
 def holds_deferred(tree: Any) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensormagic import session
-from tensormagic.backend import costs
+from tensormagic.backend.planning import costs
 from tensormagic.distributed.report import Tables, in_bytes, page_of, text_of
 from tensormagic.distributed.stages import Split, Stage
 from tensormagic.ir.node import Node

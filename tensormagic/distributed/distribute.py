@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from tensormagic.capture.tree import flatten, structure
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.value import Tensor
 from tensormagic.config import config
 from tensormagic.distributed.cluster import Cluster, RowsLost
 from tensormagic.distributed.costs import SplitPlan, planned
@@ -27,11 +27,11 @@ from tensormagic.distributed.sources import Chunked, Shard, chunked, is_read_in_
 from tensormagic.distributed.splitting import split
 from tensormagic.distributed.stages import Split
 from tensormagic.distributed.watching import TRIES
-from tensormagic.functions.callables import of_callable
-from tensormagic.functions.function import Function
-from tensormagic.functions.given import fixed, signature
-from tensormagic.functions.reading import is_input
-from tensormagic.functions.record import Record
+from tensormagic.functions.calls.call_inputs import fixed, signature
+from tensormagic.functions.calls.callables import of_callable
+from tensormagic.functions.calls.function import Function
+from tensormagic.functions.reads.reading import is_input
+from tensormagic.functions.reads.record import Record
 from tensormagic.functions.tracing import TYPE, Traced, Typed, traced
 from tensormagic.ir.errors import ArgumentError, DTypeError, GuardError
 from tensormagic.ir.size import symbol

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.tree import computed
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.value import Tensor
 from tensormagic.distributed.files import FileRows
 from tensormagic.distributed.sources import Chunked, Computed
 from tensormagic.distributed.stages import Split

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tensormagic.backend import reference
+from tensormagic.backend.numpy_tier import reference
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph, every_node
 from tensormagic.ir.node import Node

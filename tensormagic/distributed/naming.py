@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.value import Tensor
 from tensormagic.distributed.sources import is_split
-from tensormagic.functions.callables import of_callable
-from tensormagic.functions.reading import is_input
+from tensormagic.functions.calls.callables import of_callable
+from tensormagic.functions.reads.reading import is_input
 from tensormagic.ir.plain_texts import key_text
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.value import Tensor
 from tensormagic.distributed.files import FileRows, rows_of_file
 from tensormagic.distributed.report import Moved
 from tensormagic.ir.errors import ArgumentError

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.backend import costs, reference
+from tensormagic.backend.numpy_tier import reference
+from tensormagic.backend.planning import costs
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, is_constant, topological

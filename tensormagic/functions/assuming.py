@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, usercode
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.staging import raising
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture import context
+from tensormagic.capture.python import usercode
+from tensormagic.capture.staging.messages import raising
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import Tensor, wrap
 from tensormagic.ir.node import Node
-from tensormagic.ir.rules import bare
+from tensormagic.ir.rewriting.rules import bare
 from tensormagic.ops.effects.checks import assumed
 from tensormagic.ops.fold import ALL, fold
 from tensormagic.ops.leaf import CONSTANT, constant

@@ -13,22 +13,22 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.abstract import stand_in_tensor
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.random import Drawn
-from tensormagic.capture.staging.once import once_for_all
+from tensormagic.capture.random.generators import Drawn
+from tensormagic.capture.staging.calls.called_once import once_for_all
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor, wrap
-from tensormagic.functions.apart import is_object
-from tensormagic.functions.callables import of_callable
-from tensormagic.functions.changed import Copies
-from tensormagic.functions.derivatives import derived
-from tensormagic.functions.function import Function
-from tensormagic.functions.program import refuse_stores
-from tensormagic.functions.results import numbers_alone, numbers_in
-from tensormagic.functions.sequential import one_by_one
+from tensormagic.capture.values.abstract import stand_in_tensor
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import Tensor, wrap
+from tensormagic.functions.calls.callables import of_callable
+from tensormagic.functions.calls.examples_in_order import one_by_one
+from tensormagic.functions.calls.function import Function
+from tensormagic.functions.calls.program import refuse_stores
+from tensormagic.functions.calls.results import numbers_alone, numbers_in
+from tensormagic.functions.gradients.derivatives import derived
+from tensormagic.functions.gradients.objects import is_object
+from tensormagic.functions.reads.changed_containers import Copies
 from tensormagic.functions.travel import maker
 from tensormagic.ir.errors import CaptureError, ShapeError
 from tensormagic.ir.node import Node

@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, namespace
+from tensormagic.capture import context
 from tensormagic.capture.cell import Code, execute, shared
-from tensormagic.capture.door import is_table, whole
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.tables import labelled
-from tensormagic.capture.usercode import user_frame
-from tensormagic.capture.value import Tensor, wrap
-from tensormagic.functions import footprint
-from tensormagic.functions.function import Function
-from tensormagic.functions.reading import is_input, look
-from tensormagic.functions.stores import unchanged
+from tensormagic.capture.inputs import namespace
+from tensormagic.capture.inputs.door import is_table, whole
+from tensormagic.capture.python.usercode import user_frame
+from tensormagic.capture.tables.labelled import labelled
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import Tensor, wrap
+from tensormagic.functions.calls.argument_stores import unchanged
+from tensormagic.functions.calls.function import Function
+from tensormagic.functions.reads import footprint
+from tensormagic.functions.reads.reading import is_input, look
 from tensormagic.ir.errors import ArgumentError
 from tensormagic.ir.plain_texts import counted
 

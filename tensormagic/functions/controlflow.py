@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensormagic.capture import context
-from tensormagic.capture.abstract import stand_in_tensor
-from tensormagic.capture.known import arithmetic
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.random import Drawn
+from tensormagic.capture.numbers.known_values import arithmetic
+from tensormagic.capture.random.generators import Drawn
 from tensormagic.capture.staging import runtime
-from tensormagic.capture.staging.calls import called
+from tensormagic.capture.staging.calls.staged import called
 from tensormagic.capture.staging.regions import (
     around,
     common_type,
@@ -26,11 +24,13 @@ from tensormagic.capture.staging.regions import (
     of_type,
 )
 from tensormagic.capture.tree import flatten, structure
-from tensormagic.capture.value import as_size, wrap
-from tensormagic.functions.callables import of_callable
-from tensormagic.functions.function import Function
-from tensormagic.functions.program import refuse_stores
-from tensormagic.functions.results import numbers_alone
+from tensormagic.capture.values.abstract import stand_in_tensor
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import as_size, wrap
+from tensormagic.functions.calls.callables import of_callable
+from tensormagic.functions.calls.function import Function
+from tensormagic.functions.calls.program import refuse_stores
+from tensormagic.functions.calls.results import numbers_alone
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, Type, apply, atom, hint

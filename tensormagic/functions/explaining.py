@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from tensormagic import session
-from tensormagic.backend import costs
-from tensormagic.backend.plan import plan_graph
+from tensormagic.backend.planning import costs
+from tensormagic.backend.planning.plan import plan_graph
 from tensormagic.functions.accuracy import Errors, Measure, NotMeasuredError, over_parameters
-from tensormagic.ir.driver import Firing, Log
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.rule_text import AS_ACCURATE, LEVEL_WORDS, expression
+from tensormagic.ir.rewriting.driver import Firing, Log
+from tensormagic.ir.rewriting.rule_text import AS_ACCURATE, LEVEL_WORDS, expression
 from tensormagic.ir.site import Lens
 from tensormagic.ir.size import evaluate
 from tensormagic.ops.contract import CONTRACT
@@ -28,7 +28,7 @@ from tensormagic.ops.pointwise import ASTYPE
 from tensormagic.ops.products import product
 from tensormagic.ops.regions.loops import LOOP, unindexed
 from tensormagic.ops.regions.region import matched
-from tensormagic.transform.loop_rules import OF_LOOPS
+from tensormagic.transform.loops.rules import OF_LOOPS
 from tensormagic.transform.rewriting import Rewritten
 from tensormagic.transform.rewriting.replay import replayed
 

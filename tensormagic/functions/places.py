@@ -10,11 +10,11 @@ from tensormagic import session
 from tensormagic.backend.cuda.device import current
 from tensormagic.backend.cuda.transfers import asked_for
 from tensormagic.capture import context
-from tensormagic.capture.door import check_dtype
-from tensormagic.capture.inputs import Snapshot
+from tensormagic.capture.inputs.door import check_dtype
+from tensormagic.capture.inputs.snapshots import Snapshot
+from tensormagic.capture.python.usercode import user_frame, user_names
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.usercode import user_frame, user_names
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.values.value import Tensor, wrap
 from tensormagic.config import config
 from tensormagic.functions.tensor import tensor
 from tensormagic.ir.errors import DTypeError

@@ -20,15 +20,17 @@ from weakref import WeakKeyDictionary, WeakSet
 import numpy as np
 
 from tensormagic import session
-from tensormagic.backend import running
-from tensormagic.backend.per_process import OnePerProcess
-from tensormagic.capture import context, floating, usercode
+from tensormagic.backend.running import runtime
+from tensormagic.backend.running.per_process import OnePerProcess
+from tensormagic.capture import context
+from tensormagic.capture.errors import floating
 from tensormagic.capture.hooks import hooks
+from tensormagic.capture.python import usercode
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor
-from tensormagic.functions.callables import of_callable
-from tensormagic.functions.compiled import Compiled
-from tensormagic.functions.compiling import captured_for
+from tensormagic.capture.values.value import Tensor
+from tensormagic.functions.calls.callables import of_callable
+from tensormagic.functions.compiled.compile import captured_for
+from tensormagic.functions.compiled.compiled_function import Compiled
 from tensormagic.ir.errors import ArgumentError, CaptureError, GuardError, TensorError
 
 _PLAIN = (str, bytes, bool, int, float, complex, type(None), np.generic, type, slice)
@@ -57,7 +59,7 @@ class Submitted(Future[Any]):
         self.place = place
         self._thread = 0  # that runs it
         self._guard = threading.Lock()
-        self._flag = running.Flag()
+        self._flag = runtime.Flag()
         self._doing: session.Doing | None = None  # what its thread does
 
     def __repr__(self) -> str:
@@ -178,11 +180,11 @@ class Submitted(Future[Any]):
         result, failed = None, None
         try:
             try:
-                running.stoppable.flags.append(self._flag)
+                runtime.stoppable.flags.append(self._flag)
                 self._doing = session.doing()
                 result = call()
             finally:
-                running.stoppable.flags.clear()
+                runtime.stoppable.flags.clear()
                 self._doing = None
                 with self._guard:
                     self._thread = 0

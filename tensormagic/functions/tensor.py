@@ -10,16 +10,18 @@ import numpy as np
 
 from tensormagic import session
 from tensormagic.backend.cuda.device import current
-from tensormagic.capture import context, door, tables
-from tensormagic.capture.inputs import own
-from tensormagic.capture.operands import has_lazy, name_of, node_of
+from tensormagic.capture import context
+from tensormagic.capture.inputs import door
+from tensormagic.capture.inputs.snapshots import own
+from tensormagic.capture.tables import labelled
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.values.operands import has_lazy, name_of, node_of
+from tensormagic.capture.values.value import Tensor, wrap
 from tensormagic.config import config, leveled
-from tensormagic.functions.callables import of_callable
+from tensormagic.functions.calls.callables import of_callable
+from tensormagic.functions.calls.function import Function
 from tensormagic.functions.cells import cast
-from tensormagic.functions.function import Function
-from tensormagic.functions.reading import look
+from tensormagic.functions.reads.reading import look
 from tensormagic.functions.travel import maker
 
 
@@ -101,7 +103,7 @@ def _made_lazy(value: Any) -> Tensor:
     """A lazy array with an input of its own; partly lazy or non-numeric data are read as elsewhere."""
     name = name_of(value) or "the data"
     if door.is_table(value):
-        made = tables.labelled(door.whole(value, name), name)
+        made = labelled.labelled(door.whole(value, name), name)
         if made is not None:
             return made
     if isinstance(value, list | tuple):

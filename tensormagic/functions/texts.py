@@ -16,9 +16,9 @@ from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any, cast
 
-from tensormagic.capture.staging.arrived import arrive, mark
-from tensormagic.capture.steps import within
-from tensormagic.functions.named import named
+from tensormagic.capture.python.bytecode import within
+from tensormagic.capture.staging.syntax.received_code import arrive, mark
+from tensormagic.functions.reads.names_in_code import named
 from tensormagic.ir.modules import is_users
 
 Texts = dict[str, tuple[bytes, frozenset[int]]]

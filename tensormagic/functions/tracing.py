@@ -16,39 +16,40 @@ from typing import Any
 import numpy as np
 
 from tensormagic import session
-from tensormagic.backend.numpy_text import numpy_source
-from tensormagic.capture import context, random
-from tensormagic.capture.abstract import abstract_tensor, stand_in_tensor
+from tensormagic.backend.numpy_tier.text import numpy_source
+from tensormagic.capture import context
 from tensormagic.capture.context import Capture
-from tensormagic.capture.door import check_dtype
+from tensormagic.capture.errors.traces import users_alone
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.staging import special
-from tensormagic.capture.staging.given_up import ending_generators
-from tensormagic.capture.staging.refusing import refusing
-from tensormagic.capture.staging.watched import refuse_changed
-from tensormagic.capture.traces import users_alone
+from tensormagic.capture.inputs.door import check_dtype
+from tensormagic.capture.random import generators
+from tensormagic.capture.staging.calls import special_methods
+from tensormagic.capture.staging.loops.watched_containers import refuse_changed
+from tensormagic.capture.staging.messages.refusals import refusing
+from tensormagic.capture.staging.trials.abandoned_generators import ending_generators
 from tensormagic.capture.tree import flatten, holds_deferred
-from tensormagic.capture.unused import Unused
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.values.abstract import abstract_tensor, stand_in_tensor
+from tensormagic.capture.values.unused_values import Unused
+from tensormagic.capture.values.value import Tensor, wrap
 from tensormagic.config import config
-from tensormagic.functions.callables import of_callable
-from tensormagic.functions.changed import Copies
-from tensormagic.functions.constants import constants_of
+from tensormagic.functions.calls.callables import of_callable
+from tensormagic.functions.calls.constants import constants_of
+from tensormagic.functions.calls.function import Function
+from tensormagic.functions.calls.program import refuse_stores
+from tensormagic.functions.calls.python_results import Outward, outward_and_nodes
+from tensormagic.functions.calls.results import numbers_alone, numbers_in
 from tensormagic.functions.explaining import explained
-from tensormagic.functions.footprint import record_of
-from tensormagic.functions.function import Function
-from tensormagic.functions.inside import undoing
-from tensormagic.functions.left import bare, held_by, left_behind, together
-from tensormagic.functions.outward import Outward, outward_and_nodes
-from tensormagic.functions.program import refuse_stores
-from tensormagic.functions.reading import is_input, is_moving
-from tensormagic.functions.record import Record
-from tensormagic.functions.results import numbers_alone, numbers_in
-from tensormagic.functions.space import Read
+from tensormagic.functions.reads.arrays_in_objects import undoing
+from tensormagic.functions.reads.changed_containers import Copies
+from tensormagic.functions.reads.footprint import record_of
+from tensormagic.functions.reads.left_in_objects import bare, held_by, left_behind, together
+from tensormagic.functions.reads.name_reads import Read
+from tensormagic.functions.reads.reading import is_input, is_moving
+from tensormagic.functions.reads.record import Record
 from tensormagic.ir.errors import ArgumentError, CaptureError, DTypeError, ForeignError, GuardError, ParseError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
-from tensormagic.ir.rules import Rule
+from tensormagic.ir.rewriting.rules import Rule
 from tensormagic.ir.site import Lens
 from tensormagic.ir.text import parse as parse_text
 from tensormagic.ir.text import parse_type
@@ -222,7 +223,7 @@ def traced(
             largest=math.inf,
             passing=True,
         )
-    with undoing(there), special.staged_in((*(function.roots or ()), *constants)):
+    with undoing(there), special_methods.staged_in((*(function.roots or ()), *constants)):
         found = _trace(function, types, named, deferred=deferred, classes=classes)
         left = left_behind(mark, known=False)
         held = held_by(found.build) if left else set[int]()
@@ -254,7 +255,7 @@ def _trace(
     tensors = [v for v in arguments if isinstance(v, Tensor)]
     nodes = [t.node for t in tensors]
     capture = Capture(function.name, abstract=True)
-    state = encoded(random.global_generator())
+    state = encoded(generators.global_generator())
     given = build(iter(arguments))
     copies = Copies(types, given)
     with context.capturing(capture), refusing(function.name):
@@ -271,7 +272,7 @@ def _trace(
         found = every if classes else found
     lifted = {p: t for p, t in capture.names.lifted.items() if isinstance(t, Tensor)}
     reads = {t.place.buffer.first: capture.names.noted[p] for p, t in lifted.items() if p in capture.names.noted}
-    drawn = tuple(g.buffer.name for g in random.advanced(capture))
+    drawn = tuple(g.buffer.name for g in generators.advanced(capture))
     if not drawn:  # what draws stores into the state
         refuse_stores([*tensors, *lifted.values()], function.name)
     unused = Unused(capture, nodes, found)
@@ -280,7 +281,7 @@ def _trace(
     closed = session.close_over(found, nodes, [*capture.guards, *unused.guards()], use_values=False)
     outside = [_behind(leaf, reads.get(leaf)) for leaf in closed.leaves[len(nodes) :]]
     drawn += ("np.random",) * (
-        not np.array_equal(state, encoded(random.global_generator()))
+        not np.array_equal(state, encoded(generators.global_generator()))
     )  # by code that is not captured
     reads_of = tuple(capture.names.noted.values())
     return Traced(
@@ -400,7 +401,7 @@ def _on_cpu(executable: session.Executable) -> Lines:
 
 
 def _on_card(executable: session.Executable) -> Lines:
-    from tensormagic.backend.cuda.listing import device_source  # with all kinds of kernels
+    from tensormagic.backend.cuda.kernels.listing import device_source  # with all kinds of kernels
 
     return Lines(device_source(executable.graph))
 

@@ -1,4 +1,4 @@
-"""What is known of objects as long as they are alive."""
+"""Facts about objects, kept as long as the objects live."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, as_size, is_constant, topological
-from tensormagic.ir.second_looks import second_looks
+from tensormagic.ir.rewriting.second_looks import second_looks
 from tensormagic.ir.size import Size, evaluate, hint
 
 _UNSEEN = 32

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from tensormagic.ir.node import Bits, Node, hands_on, is_check, is_constant, moves
-from tensormagic.ir.roundings import picks
+from tensormagic.ir.rewriting.roundings import picks
 
 Fact = tuple[str, float]
 """A relation (``>``, ``>=``, ``<``, ``<=``, ``!=``) and a number; or ``finite`` or ``whole``, and 0."""

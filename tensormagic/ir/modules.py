@@ -1,4 +1,4 @@
-"""Where classes and code come from."""
+"""Where classes and code come from: this package, the user, or a library."""
 
 from __future__ import annotations
 

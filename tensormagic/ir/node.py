@@ -38,8 +38,8 @@ class Node:
     Make nodes with :func:`make`, which interns them. ``sized_by`` are the integer nodes that the sizes among its params
     mention, and ``needs`` these and the operands: what has to be there before it. ``guards`` keeps what its op says has to hold, ``below``
     what it is without changes of form and checks (None for itself), ``sites`` its places in code
-    (:mod:`tensormagic.ir.site`), ``heads`` and ``within`` what :func:`tensormagic.ir.table.heads`
-    and :func:`tensormagic.ir.within.within` have found, and ``kept`` what is read of it again and again, by what reads that.
+    (:mod:`tensormagic.ir.site`), ``heads`` and ``within`` what :func:`tensormagic.ir.rewriting.table.heads`
+    and :func:`tensormagic.ir.rewriting.within.within` have found, and ``kept`` what is read of it again and again, by what reads that.
     """
 
     __slots__ = (

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.backend.reference import evaluate_graph
-from tensormagic.capture.door import is_table
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.value import Tensor
-from tensormagic.functions.disagreement import disagreement_of
+from tensormagic.backend.numpy_tier.reference import evaluate_graph
+from tensormagic.capture.inputs.door import is_table
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import Tensor
+from tensormagic.functions.gradients.disagreement import disagreement_of
 from tensormagic.ir.closing import close
 from tensormagic.ir.node import Node
-from tensormagic.notebook.forms import Panel, table
-from tensormagic.notebook.outcome import Outcome
+from tensormagic.notebook.cells.outcome import Outcome
+from tensormagic.notebook.display.forms import Panel, table
 from tensormagic.notebook.speeds.by_numpy import difference, in_numpy, longer
 from tensormagic.ops.leaf import INPUT, parameter
 from tensormagic.transform.grad import depends

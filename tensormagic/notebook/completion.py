@@ -11,12 +11,12 @@ import numpy as np
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.summary import type_text
-from tensormagic.capture.value import Tensor
-from tensormagic.functions.rules import rules
+from tensormagic.capture.values.summary import type_text
+from tensormagic.capture.values.value import Tensor
+from tensormagic.functions.rules.declared import rules
+from tensormagic.notebook.display.value_texts import actual_type
 from tensormagic.notebook.formulas.equations import inputs_of
 from tensormagic.notebook.options import CHOICES, NAMES, OPTIONS, choices, of_line, offered
-from tensormagic.notebook.value_texts import actual_type
 
 _BOUND = re.compile(r"^(?:def\s+)?([^\W\d]\w*)\s*(?:=(?!=)|\()", re.MULTILINE)
 _CELL = re.compile(r"%%(tensor|rewrite)(?:\s.*)?$")

@@ -14,36 +14,41 @@ import numpy as np
 from IPython.core.error import UsageError
 
 from tensormagic import session
-from tensormagic.capture import inputs, usercode
+from tensormagic.capture.errors.traces import met_in_capture, without_ours
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.traces import met_in_capture, without_ours
-from tensormagic.capture.usercode import Cell
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.inputs import snapshots
+from tensormagic.capture.python import usercode
+from tensormagic.capture.python.usercode import Cell
+from tensormagic.capture.values.value import Tensor
 from tensormagic.ir import site
 from tensormagic.ir.errors import StaleGradientWarning, TensorError
 from tensormagic.ir.node import Node
-from tensormagic.notebook import completion, display, errors, hints, offers
-from tensormagic.notebook.asking import Asking
-from tensormagic.notebook.awaiting import told_plain
-from tensormagic.notebook.classes_asked import tell_of_classes
-from tensormagic.notebook.default import TensorDefault
-from tensormagic.notebook.handed_on import HandedOn
-from tensormagic.notebook.inspecting import Inspecting
-from tensormagic.notebook.interrupting import Interrupts, again
-from tensormagic.notebook.libraries import of_library
-from tensormagic.notebook.lines import LATER, comments_first, help_asked, refused_later
-from tensormagic.notebook.looks import TensorLooks
-from tensormagic.notebook.lost import lost
+from tensormagic.notebook import completion
+from tensormagic.notebook.cells.asking import Asking
+from tensormagic.notebook.cells.await_cells import told_plain
+from tensormagic.notebook.cells.default_magic import TensorDefault
+from tensormagic.notebook.cells.interrupting import Interrupts, again
+from tensormagic.notebook.cells.lost_names import lost
+from tensormagic.notebook.cells.magic_lines import LATER, comments_first, help_asked, refused_later
+from tensormagic.notebook.cells.recorded_values import recorded
+from tensormagic.notebook.cells.timed_cells import Timed
+from tensormagic.notebook.display import shown
+from tensormagic.notebook.display.graph_magics import TensorLooks
+from tensormagic.notebook.display.inspecting import Inspecting
+from tensormagic.notebook.display.progress import Progress
+from tensormagic.notebook.errors import hints
+from tensormagic.notebook.errors import report as errors
+from tensormagic.notebook.errors.refused_by_libraries import of_library
 from tensormagic.notebook.magic import TensorMagics
-from tensormagic.notebook.objects import Objects
-from tensormagic.notebook.pairs import Pairs
 from tensormagic.notebook.parted import root_of
-from tensormagic.notebook.progress import Progress
-from tensormagic.notebook.recorded import recorded
 from tensormagic.notebook.rewriting import TensorRewriting
-from tensormagic.notebook.stale import KnownCell, stored_in
-from tensormagic.notebook.timed import Timed
-from tensormagic.notebook.warned import Warned
+from tensormagic.notebook.warnings import offers
+from tensormagic.notebook.warnings.all_pairs import Pairs
+from tensormagic.notebook.warnings.numbers_handed_on import HandedOn
+from tensormagic.notebook.warnings.object_columns import Objects
+from tensormagic.notebook.warnings.stale import KnownCell, stored_in
+from tensormagic.notebook.warnings.type_questions import tell_of_classes
+from tensormagic.notebook.warnings.warning_lines import Warned
 
 if TYPE_CHECKING:
     from tensormagic.distributed.report import Report
@@ -163,7 +168,7 @@ class Extension:
             again()
 
     def _before_cell(self, info: Any) -> None:
-        inputs.secure_all()
+        snapshots.secure_all()
         self.inspecting.attend()
         self.warned.begin()
         self._renumber()
@@ -281,7 +286,7 @@ class Extension:
     def show(self, value: Tensor) -> Any:
         """The display of a lazy value."""
         try:
-            return display.tensor_bundle(value, self.magics.views, rich=self.magics.rich, note=self.note(value))
+            return shown.tensor_bundle(value, self.magics.views, rich=self.magics.rich, note=self.note(value))
         except (Exception, KeyboardInterrupt) as error:  # of its computation
             self.failed(error)
             raise
@@ -301,7 +306,7 @@ class Extension:
 
     def show_call(self, report: Report) -> Any:
         """The display of what a call over a cluster did: its tables, and before them what runs where."""
-        from tensormagic.notebook.placing import bundle_of  # seldom asked for
+        from tensormagic.notebook.display.cluster_display import bundle_of  # seldom asked for
 
         return bundle_of(report, self.magics.views, rich=self.magics.rich)
 

@@ -13,21 +13,21 @@ from typing import Any
 import numpy as np
 from IPython.core.error import UsageError
 
-from tensormagic.capture import taken
 from tensormagic.capture.cell import Captured, Code
-from tensormagic.capture.items import input_of
-from tensormagic.capture.operands import node_of
+from tensormagic.capture.inputs.items import input_of
+from tensormagic.capture.numbers import numbers_taken
 from tensormagic.capture.stores.overlap import through_memory
-from tensormagic.capture.tables import Labelled
-from tensormagic.capture.value import Tensor, wrap
-from tensormagic.functions.constant import reason_of_zero
-from tensormagic.functions.gradient_nodes import gradient_nodes
-from tensormagic.functions.value_grad import not_alone
+from tensormagic.capture.tables.labelled import Labelled
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import Tensor, wrap
+from tensormagic.functions.gradients.gradient_nodes import gradient_nodes
+from tensormagic.functions.gradients.value_grad import not_alone
+from tensormagic.functions.gradients.zero_gradients import reason_of_zero
 from tensormagic.ir.errors import CaptureError, ConstantGradientWarning, DifferentiationError, TensorError
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.site import Site, record
 from tensormagic.ir.site import of as sites_of
-from tensormagic.notebook import errors
+from tensormagic.notebook.errors import report
 from tensormagic.notebook.options import Options
 from tensormagic.notebook.parted import Parted, is_container, is_in, root_of
 from tensormagic.ops.leaf import INPUT
@@ -109,13 +109,13 @@ def _gradients(code: Code, options: Options, result: Any, nodes: Mapping[str, No
         if slope.args and not sites_of(slope):  # else it would come from the line that uses it first
             record(slope, place)
     for name, node in nodes.items():
-        taken.tell(top, node, name)
+        numbers_taken.tell(top, node, name)
     return {name: wrap(found[node]) for name, node in nodes.items()}
 
 
 def _reduced(code: Code, options: Options) -> str:
     """The expression that reduces the cell's value to one number, as one would type it."""
-    place = errors.of_site(value_site(code, options.of))
+    place = report.of_site(value_site(code, options.of))
     text = options.of or place.text[place.column : place.end_column]
     return f"np.sum({text}) or np.mean({text})" if text and len(text) <= _SHORT else "its sum or mean"
 
@@ -135,7 +135,7 @@ def _tell_zeros(code: Code, options: Options, top: Node, nodes: Mapping[str, Nod
             told = (
                 f"{what} {reason}: grad_{name} is zero{'; it is computed from ' + ', '.join(others) if others else ''}"
             )
-            place = errors.of_site(value_site(code, options.of))
+            place = report.of_site(value_site(code, options.of))
             message = "\n".join([told, *place.drawn()])
             warnings.warn_explicit(message, ConstantGradientWarning, code.cell.label, place.line)
 
@@ -167,7 +167,7 @@ def _tell_taken(captured: Captured, nodes: Mapping[str, Node]) -> None:
         if depends([number], node)
     }
     for name, site in sorted(told, key=lambda t: (t[1].line, t[1].column, t[0])):
-        place = errors.of_site(site)
+        place = report.of_site(site)
         message = (
             f"a number that depends on {name} was read here: grad_{name} leaves out whatever was computed from it\n"
         )
@@ -223,7 +223,7 @@ def _moving(code: Code, name: str, captured: Captured, parted: Parted) -> Node:
     node = None
     if tensor is not None:
         if told := not_alone(tensor, name):
-            place = errors.of_site(name_site(code, name))
+            place = report.of_site(name_site(code, name))
             warnings.warn_explicit(told, UserWarning, code.cell.label, place.line)
         node = tensor.node if own else parted.entry.get(name) or _at_entry(tensor)
     if own and node is not None:
@@ -240,7 +240,7 @@ def _moving(code: Code, name: str, captured: Captured, parted: Parted) -> Node:
 
 def _tell_rebound(code: Code, name: str) -> None:
     """Warn where a name has several values in the cell, each computed from the one before: the gradient is with respect to the last."""
-    place = errors.of_site(value_site(code, name))
+    place = report.of_site(value_site(code, name))
     message = (
         f"grad_{name} is with respect to the last value of {name}, which the cell has computed from its first one\n"
         + "\n".join(place.drawn())

@@ -18,19 +18,19 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from traitlets import Bool, Enum, TraitError, Unicode, validate
 
 from tensormagic.capture.cell import Code
-from tensormagic.capture.summary import type_text
+from tensormagic.capture.values.summary import type_text
 from tensormagic.config import config
-from tensormagic.notebook import errors
-from tensormagic.notebook.arriving import show_when_there
+from tensormagic.notebook.cells.as_plain_python import run_as_it_can
+from tensormagic.notebook.cells.outcome import Outcome, Source
+from tensormagic.notebook.cells.run import compiled, run_plain
 from tensormagic.notebook.check import check
-from tensormagic.notebook.display import Report, Reporting, Views, headline, portrait_of
-from tensormagic.notebook.forms import Panel, forms_of, seconds_text
+from tensormagic.notebook.display.background_value import show_when_there
+from tensormagic.notebook.display.forms import Panel, forms_of, seconds_text
+from tensormagic.notebook.display.panels import PANELS
+from tensormagic.notebook.display.shown import Report, Reporting, Views, headline, portrait_of
+from tensormagic.notebook.errors import report
 from tensormagic.notebook.options import CHOICES, Options, declare, of_line, read
-from tensormagic.notebook.outcome import Outcome, Source
-from tensormagic.notebook.outgrown import run_as_it_can
-from tensormagic.notebook.panels import PANELS
-from tensormagic.notebook.run import compiled, run_plain
-from tensormagic.notebook.stale import Gradients, Origins
+from tensormagic.notebook.warnings.stale import Gradients, Origins
 
 
 @magics_class
@@ -252,9 +252,9 @@ class TensorMagics(Magics):
         except UsageError:
             raise
         except BaseException as error:
-            drawn = errors.whole(error, self.shell) if options.verbose else errors.of_cell(error, self.shell)
-            errors.dress(error, lambda: drawn)
-            picture = errors.picture_of(error)
+            drawn = report.whole(error, self.shell) if options.verbose else report.of_cell(error, self.shell)
+            report.dress(error, lambda: drawn)
+            picture = report.picture_of(error)
             if picture and self.rich and not options.quiet:
                 publish_display_data(picture)
             raise

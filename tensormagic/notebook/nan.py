@@ -15,8 +15,8 @@ import numpy as np
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size
-from tensormagic.notebook.annotate import line_of
-from tensormagic.notebook.forms import Panel, table
+from tensormagic.notebook.display.annotate import line_of
+from tensormagic.notebook.display.forms import Panel, table
 from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.pictures.labels import clean, operation, symbol
 from tensormagic.notebook.pictures.watching import Enough, Frame, Looking, is_region, watched

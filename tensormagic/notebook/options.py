@@ -19,7 +19,7 @@ from IPython.core.magic_arguments import MagicArgumentParser, argument, kwds, ma
 from tensormagic.alike import alike
 from tensormagic.backend.cuda.device import is_there, missing
 from tensormagic.config import config, leveled
-from tensormagic.notebook.panels import PANELS
+from tensormagic.notebook.display.panels import PANELS
 
 SHOWN = ("graph", "backprop", *PANELS, "speed")
 CHOICES: dict[str, tuple[str, ...]] = {

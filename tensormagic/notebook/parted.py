@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.items import input_of, is_numbers, lifted
+from tensormagic.capture.inputs.items import input_of, is_numbers, lifted
 from tensormagic.capture.stores.holding import Recast, is_own
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor
-from tensormagic.functions.apart import MOST, Path, Place, gathered, walk
-from tensormagic.functions.inside import InTuple, held, put
+from tensormagic.capture.values.value import Tensor
+from tensormagic.functions.gradients.objects import MOST, Path, Place, gathered, walk
+from tensormagic.functions.reads.arrays_in_objects import InTuple, held, put
 from tensormagic.ir.errors import CaptureError, DifferentiationError
 from tensormagic.ir.node import Node
 

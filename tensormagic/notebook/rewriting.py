@@ -8,12 +8,12 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, magics_class, no_var_expand
 
-from tensormagic.functions.rules import AnyStated, rules, stated_rules
+from tensormagic.functions.rules.declared import AnyStated, rules, stated_rules
 from tensormagic.ir.errors import ParseError, RuleError
-from tensormagic.notebook import errors
-from tensormagic.notebook.display import Page
-from tensormagic.notebook.errors import Place
-from tensormagic.notebook.forms import Panel, table
+from tensormagic.notebook.display.forms import Panel, table
+from tensormagic.notebook.display.shown import Page
+from tensormagic.notebook.errors import report
+from tensormagic.notebook.errors.report import Place
 from tensormagic.notebook.options import CHOICES, arguments, describe
 from tensormagic.notebook.pictures.labels import changes
 
@@ -98,7 +98,7 @@ class TensorRewriting(Magics):
         place = Place(
             f"Cell In[{count or self.shell.execution_count}]", number, text, len(text) - len(text.lstrip()), len(stated)
         )
-        errors.dress(error, lambda: errors.render(error, [place]))
+        report.dress(error, lambda: report.render(error, [place]))
 
 
 def _rows(stated: list[AnyStated], cell: str) -> list[list[str]]:

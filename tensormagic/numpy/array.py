@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tensormagic import session
+from tensormagic.capture.errors.refusal import needs_value
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.refusal import needs_value
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.value import Tensor
 from tensormagic.numpy.calling import DEVICE, check_device
 
 _HOST = 1  # DLPack's number of it

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.door import check_dtype
-from tensormagic.capture.inputs import own
+from tensormagic.capture.inputs.door import check_dtype
+from tensormagic.capture.inputs.snapshots import own
 from tensormagic.capture.names import call_numpy
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.ufuncs import call_ufunc
-from tensormagic.capture.value import Tensor, owned, wrap
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.ufuncs import call_ufunc
+from tensormagic.capture.values.value import Tensor, owned, wrap
 
 DEVICE = "cpu"
 

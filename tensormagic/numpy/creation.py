@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.operands import has_lazy
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.operands import has_lazy
+from tensormagic.capture.values.value import Tensor
 from tensormagic.numpy.calling import call, check_device, of_array
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.value import Tensor
 from tensormagic.numpy.calling import call, check_device
 
 bool = np.dtype(np.bool_)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.value import Tensor
 from tensormagic.ir.errors import AxisError
 from tensormagic.numpy.calling import call
 

@@ -12,7 +12,7 @@ import numpy as np
 from tensormagic import residence
 from tensormagic.backend.cuda import transfers
 from tensormagic.backend.cuda.device import current
-from tensormagic.capture import floating, warned_of
+from tensormagic.capture.errors import floating, repeated_warnings
 from tensormagic.config import config
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError
@@ -74,7 +74,7 @@ def _apart_from_here(nodes: Sequence[Node], wanted: Sequence[Node]) -> tuple[lis
     compute = _computing(program, closed.leaves, values, sizes, lambda node: lens().of(node))
 
     def run() -> dict[Node, Any]:
-        with floating.told(lens), warned_of.kept_for(pending, closed.leaves):
+        with floating.told(lens), repeated_warnings.kept_for(pending, closed.leaves):
             results = compute()
         own = absorbed(closed, program.rewritten)
         for node, result in zip(pending, results, strict=True):

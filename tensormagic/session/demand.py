@@ -13,8 +13,10 @@ import numpy as np
 
 from tensormagic import residence
 from tensormagic.backend.cuda.device import in_use
-from tensormagic.capture import context, errstate, floating, limits, living, warned_of
+from tensormagic.capture import context, limits
+from tensormagic.capture.errors import errstate, floating, repeated_warnings
 from tensormagic.capture.hooks import hooks
+from tensormagic.capture.values import live_values
 from tensormagic.config import config
 from tensormagic.forms import Forms, find
 from tensormagic.ir import site
@@ -92,7 +94,7 @@ def _have(nodes: Sequence[Node]) -> None:
         pending = []
         for node in dict.fromkeys(nodes):
             if node in there:
-                warned_of.again(node)
+                repeated_warnings.again(node)
                 continue
             if node.op is INPUT or node.op is CONSTANT:
                 there[node] = kept.freeze(_held(node) if node.op is INPUT else small.leaf_value(node))
@@ -108,9 +110,9 @@ def _have(nodes: Sequence[Node]) -> None:
 def _run(pending: list[Node], there: MutableMapping[Node, Any]) -> list[Any]:
     """Compute ``pending`` by one program; nodes on the way that are worth keeping are added to it."""
     again = all(any(n in table for table in kept.values.every()) for n in pending)  # at another level
-    pending += living.beside(pending, kept.is_near if in_use else there.__contains__)
+    pending += live_values.beside(pending, kept.is_near if in_use else there.__contains__)
     closed, values, sizes = _by_form(pending) or bound(pending)
-    if len(closed.mapping) > living.LONG and (passed := living.on_the_way(pending, there.__contains__)):
+    if len(closed.mapping) > live_values.LONG and (passed := live_values.on_the_way(pending, there.__contains__)):
         pending += passed
         closed, values, sizes = bound(pending)
     if config.device == "cpu" and not config.own_devices and any(map(residence.stays, values)):
@@ -124,7 +126,7 @@ def _run(pending: list[Node], there: MutableMapping[Node, Any]) -> list[Any]:
     begun = time.thread_time()
     with (
         floating.told(lens := cached(lambda: site.Lens(closed.mapping))),
-        warned_of.kept_for(pending, closed.leaves),
+        repeated_warnings.kept_for(pending, closed.leaves),
         silently() if again else nullcontext(),
     ):
         if program.device != "cpu" and not floating.raises() and program.is_for_device(sizes, values):

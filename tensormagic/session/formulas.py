@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tensormagic.backend.executed import executed
-from tensormagic.backend.numpy_text import numpy_source
+from tensormagic.backend.numpy_tier.text import numpy_source
+from tensormagic.backend.running.generated_functions import executed
 from tensormagic.capture.hooks import Form, hooks
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
 from tensormagic.session.closing import close_over
 from tensormagic.session.programs import executable
 from tensormagic.transform.rewriting import choices, installed
-from tensormagic.transform.rewriting.trial import changes_digits
+from tensormagic.transform.rewriting.users.trial import changes_digits
 
 
 def form_of(result: Node, leaves: Sequence[Node]) -> Form | None:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic import residence
-from tensormagic.capture import living
-from tensormagic.capture.inputs import Snapshot
+from tensormagic.capture.inputs.snapshots import Snapshot
+from tensormagic.capture.values import live_values
 from tensormagic.ir.errors import GuardError
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Size, Symbol, evaluate
@@ -126,10 +126,10 @@ def number(size: Size) -> int:
 def let_go(wanted: Sequence[Node]) -> None:
     """Drop values that nobody has any more, once many have come."""
     global _fresh
-    if _fresh > living.SEARCH_BYTES:
+    if _fresh > live_values.SEARCH_BYTES:
         _fresh = 0
         for there in values.every():
-            for node in living.let_go(there, wanted):
+            for node in live_values.let_go(there, wanted):
                 del there[node]
 
 
@@ -139,7 +139,7 @@ _fresh = 0  # bytes of values since then
 def freeze(value: Any) -> Any:
     """A value made read-only, to be kept."""
     global _fresh
-    if living.is_large(value):
+    if live_values.is_large(value):
         _fresh += value.nbytes
     if isinstance(value, np.ndarray) and value.flags.writeable:
         value = value.view() if value.base is not None else value

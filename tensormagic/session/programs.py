@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import Any
 
 from tensormagic import residence
-from tensormagic.backend import native
+from tensormagic.backend.compiling import native
 from tensormagic.config import config
 from tensormagic.ir.graph import Graph
 from tensormagic.session import work

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tensormagic.backend.running import Flag, stoppable
+from tensormagic.backend.running.runtime import Flag, stoppable
 from tensormagic.ops.regions.loops import turning
 from tensormagic.session import work
 from tensormagic.session.tiers import Executable

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic import residence
-from tensormagic.backend import reference
-from tensormagic.capture import warned_of
+from tensormagic.backend.numpy_tier import reference
+from tensormagic.capture.errors import repeated_warnings
 from tensormagic.ir.graph import check
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Atom, Size, Symbol, evaluate, nodes_of
@@ -51,7 +51,7 @@ def by_numpy(node: Node) -> Any:
         return None
     value = table[node]
     values.inherit(node, there)
-    warned_of.follow([node], there)
+    repeated_warnings.follow([node], there)
     return reference.owned([value], list(there.values()))[0] if isinstance(value, np.ndarray) else value
 
 

@@ -10,10 +10,14 @@ from functools import cached_property, partial
 from typing import Any
 
 from tensormagic import residence
-from tensormagic.backend import flags, native, reference, room
-from tensormagic.backend.fusion import fusing
-from tensormagic.backend.plan import Plan, plan_graph
-from tensormagic.capture import context, floating, usercode
+from tensormagic.backend.compiling import native
+from tensormagic.backend.numpy_tier import reference
+from tensormagic.backend.planning.fusion import fusing
+from tensormagic.backend.planning.plan import Plan, plan_graph
+from tensormagic.backend.running import flags, memory_limit
+from tensormagic.capture import context
+from tensormagic.capture.errors import floating
+from tensormagic.capture.python import usercode
 from tensormagic.config import config
 from tensormagic.ir.errors import BoundsError, ShapeError, WideError
 from tensormagic.ir.graph import Graph, Guard, check
@@ -231,9 +235,9 @@ class Executable:
         key = tuple(sizes.values())
         if key in self._small:
             return
-        needed, largest = room.least_by_numpy(self.graph, sizes)
-        if needed > room.GATE:
-            room.afford(needed, largest)
+        needed, largest = memory_limit.least_by_numpy(self.graph, sizes)
+        if needed > memory_limit.GATE:
+            memory_limit.afford(needed, largest)
         else:
             self._small.add(key)
 

@@ -42,7 +42,7 @@ from tensormagic.ops.regions.control import (
 )
 from tensormagic.ops.reverse.tape import ADD_RECORD, RECORD, choose_tape, is_tape
 from tensormagic.ops.scalars.scalar import less, logical_not, where
-from tensormagic.transform.spared import can_be_skipped, donated, harmless, inlined, where_any, with_chosen
+from tensormagic.transform.loops.spared import can_be_skipped, donated, harmless, inlined, where_any, with_chosen
 from tensormagic.transform.uneven import uneven_checks, without_sizes
 
 Stacks = Node | tuple[Node, ...]  # a tuple for the results of a region

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensormagic.ir.cost import elements_of
 from tensormagic.ir.facts import above_zero, not_negative
 from tensormagic.ir.node import Node, is_constant
-from tensormagic.ir.rules import plain
+from tensormagic.ir.rewriting.rules import plain
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.matrices.gram import GRAM
 from tensormagic.ops.matrices.linalg import INV, swap

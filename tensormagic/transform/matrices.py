@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tensormagic.ir.node import Node, as_size
-from tensormagic.ir.rules import plain
+from tensormagic.ir.rewriting.rules import plain
 from tensormagic.ir.size import Size
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.indices.scatter import SCATTER_ADD

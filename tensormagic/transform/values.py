@@ -13,7 +13,7 @@ from typing import Any
 
 from tensormagic.ir.closing import Closed
 from tensormagic.ir.node import Node, topological, users
-from tensormagic.ir.roundings import picks, reads_digits
+from tensormagic.ir.rewriting.roundings import picks, reads_digits
 from tensormagic.transform.rewriting import Choices, Rewritten, choices, chosen
 
 FAR = 512

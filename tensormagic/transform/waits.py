@@ -1,4 +1,4 @@
-"""Values that wait for what turns out not to fail: they are there without it.
+"""Values that wait for a check which turns out not to fail: they are used without it.
 
 What code computes and does not use is computed where it may raise an error. Two masks that may differ in length, for one, are known
 to be alike once sizes have been put in place of each other.

@@ -3,7 +3,7 @@
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import threads
+from tensormagic.backend.running import threads
 
 
 @pytest.fixture

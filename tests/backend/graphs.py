@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.backend.native import Handle, compiled
-from tensormagic.backend.plan import Plan, plan_graph
-from tensormagic.backend.reference import evaluate_graph
+from tensormagic.backend.compiling.native import Handle, compiled
+from tensormagic.backend.numpy_tier.reference import evaluate_graph
+from tensormagic.backend.planning.plan import Plan, plan_graph
 from tensormagic.ir.closing import close
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node

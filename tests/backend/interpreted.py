@@ -19,10 +19,10 @@ from unittest import mock
 import numpy as np
 import scipy
 
-from tensormagic.backend import native
-from tensormagic.backend.cpu_rows import share_rows, tile_rows
-from tensormagic.backend.driver import Driver
-from tensormagic.backend.plan import Plan
+from tensormagic.backend.compiling import native
+from tensormagic.backend.cpu.rows import share_rows, tile_rows
+from tensormagic.backend.planning.plan import Plan
+from tensormagic.backend.printing.driver import Driver
 
 _realloc = ctypes.CDLL(None).realloc
 _realloc.restype, _realloc.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.backend.plan import Plan
+from tensormagic.backend.planning.plan import Plan
 from tensormagic.ir.closing import close
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node

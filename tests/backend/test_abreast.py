@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.abreast_text import ABREAST, FEW, WIDE
-from tensormagic.backend.cpu_rows import part_room, share_rows, tile_rows
+from tensormagic.backend.cpu.rows import part_room, share_rows, tile_rows
+from tensormagic.backend.printing.several_rows_text import ABREAST, FEW, WIDE
 
 pytestmark = pytest.mark.usefixtures("on_two_threads")
 

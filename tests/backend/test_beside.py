@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import beside, overlap, tasks
-from tensormagic.backend.beside import Beside, Together, at_once, order_for
+from tensormagic.backend.planning import overlap
+from tensormagic.backend.printing import parallel_steps
+from tensormagic.backend.printing.parallel_steps import Beside, Together, at_once, order_for
+from tensormagic.backend.running import tasks
 from tensormagic.ir.size import evaluate
 
 rng = np.random.default_rng(5)
@@ -31,7 +33,7 @@ def eager(monkeypatch):
     monkeypatch.setattr(tm.config, "tier", "numba")
     monkeypatch.setattr(tm.config, "threads", 3)
     monkeypatch.setattr(overlap, "_least", 1)
-    monkeypatch.setattr(beside, "blas_threads", lambda: 1)
+    monkeypatch.setattr(parallel_steps, "blas_threads", lambda: 1)
 
 
 @pytest.fixture
@@ -296,7 +298,7 @@ def test_small_work_is_not_handed_out(monkeypatch, seen):
 
 
 def test_blas_with_threads_of_its_own_is_not_called_twice_at_once(monkeypatch, seen):
-    monkeypatch.setattr(beside, "blas_threads", lambda: 4)
+    monkeypatch.setattr(parallel_steps, "blas_threads", lambda: 4)
     tm.tensor(lambda a, b: (np.linalg.svd(a)[1], np.linalg.svd(b)[1], a @ b))(A, B)
     assert not seen["handed"]
     tm.tensor(lambda a, b: (np.linalg.svd(a)[1], np.fft.fft2(b)))(A, B)

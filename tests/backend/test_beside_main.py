@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import running
-from tensormagic.backend.work import LONG, Pace
+from tensormagic.backend.planning.work_counts import LONG, Pace
+from tensormagic.backend.running import runtime
 
 MANY = 2_000_000
 
@@ -27,7 +27,7 @@ def threads_begun(monkeypatch: pytest.MonkeyPatch) -> Generator[list[str]]:
             super().start()
 
     with monkeypatch.context() as patched:
-        patched.setattr(running.threading, "Thread", Noted)
+        patched.setattr(runtime.threading, "Thread", Noted)
         yield begun
 
 
@@ -57,7 +57,7 @@ def taking(seconds: float) -> Callable[[], float]:
 def test_vectorized_work_that_took_little_time_runs_in_the_main_thread(monkeypatch: pytest.MonkeyPatch):
     x = np.linspace(0.0, 1.0, MANY)
     with tm.config.using(tier="numba"), threads_begun(monkeypatch) as begun:
-        monkeypatch.setattr(running.time, "perf_counter", taking(0.001))
+        monkeypatch.setattr(runtime.time, "perf_counter", taking(0.001))
         called = tm.tensor(chained(6))
         for _ in range(4):
             np.testing.assert_allclose(np.asarray(called(x)), chained(6)(x))
@@ -67,7 +67,7 @@ def test_vectorized_work_that_took_little_time_runs_in_the_main_thread(monkeypat
 def test_work_that_took_long_goes_on_beside_it(monkeypatch: pytest.MonkeyPatch):
     x = np.linspace(0.0, 1.0, MANY)
     with tm.config.using(tier="numba"), threads_begun(monkeypatch) as begun:
-        monkeypatch.setattr(running.time, "perf_counter", taking(0.02))
+        monkeypatch.setattr(runtime.time, "perf_counter", taking(0.02))
         called = tm.tensor(chained(7))
         for _ in range(3):
             called(x)
@@ -76,7 +76,7 @@ def test_work_that_took_long_goes_on_beside_it(monkeypatch: pytest.MonkeyPatch):
 
 def test_much_more_work_than_took_little_time_runs_beside_it_again(monkeypatch: pytest.MonkeyPatch):
     with tm.config.using(tier="numba"), threads_begun(monkeypatch) as begun:
-        monkeypatch.setattr(running.time, "perf_counter", taking(0.001))
+        monkeypatch.setattr(runtime.time, "perf_counter", taking(0.001))
         called = tm.tensor(chained(8))
         for size in (MANY, MANY, 3 * MANY, 3 * MANY, MANY):
             called(np.linspace(0.0, 1.0, size))
@@ -86,7 +86,7 @@ def test_much_more_work_than_took_little_time_runs_beside_it_again(monkeypatch: 
 def test_a_number_of_iterations_that_depends_on_data_says_nothing_of_the_next(monkeypatch: pytest.MonkeyPatch):
     x = np.linspace(0.0, 1.0, MANY)
     with tm.config.using(tier="numba"), threads_begun(monkeypatch) as begun:
-        monkeypatch.setattr(running.time, "perf_counter", taking(0.0001))
+        monkeypatch.setattr(runtime.time, "perf_counter", taking(0.0001))
         called = tm.tensor(until_small)
         for _ in range(3):
             np.testing.assert_array_equal(np.asarray(called(x)), until_small(x))

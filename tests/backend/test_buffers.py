@@ -4,8 +4,8 @@ from threading import Thread
 
 import numpy as np
 
-from tensormagic.backend import buffers
-from tensormagic.backend.buffers import Pool
+from tensormagic.backend.running import buffers
+from tensormagic.backend.running.buffers import Pool
 
 F8 = np.dtype("f8")
 

@@ -12,12 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tensormagic.backend import cache, native, service, telling
-from tensormagic.backend.cache import Code
-from tensormagic.backend.compiler import Compiler
-from tensormagic.backend.messages import Request
-from tensormagic.backend.native import compiled, start
-from tensormagic.backend.plan import plan_graph
+from tensormagic.backend.compiling import cache, native, service
+from tensormagic.backend.compiling.cache import Code
+from tensormagic.backend.compiling.compiler import Compiler
+from tensormagic.backend.compiling.messages import Request
+from tensormagic.backend.compiling.native import compiled, start
+from tensormagic.backend.planning.plan import plan_graph
+from tensormagic.backend.running import thread_warnings
 from tensormagic.config import config
 from tests.backend.graphs import closed, planned, variable
 
@@ -25,8 +26,8 @@ SCRIPT = """
 import json, sys, time
 import numpy as np
 from tests.backend.graphs import closed, variable
-from tensormagic.backend.native import compiled
-from tensormagic.backend.plan import plan_graph
+from tensormagic.backend.compiling.native import compiled
+from tensormagic.backend.planning.plan import plan_graph
 x = variable("x", np.arange(6.0))
 graph, values = closed([x * 2 + {number}])
 begin = time.perf_counter()
@@ -204,7 +205,7 @@ def test_a_worker_that_hangs_blocks_nothing_and_is_replaced(monkeypatch, asking)
     compiler.submit("three", EMPTY)
     compiler.prepare()
     assert time.perf_counter() - begin < 0.5
-    monkeypatch.setattr("tensormagic.backend.compiler.LOOK", 0.2)
+    monkeypatch.setattr("tensormagic.backend.compiling.compiler.LOOK", 0.2)
     assert not wait_for(found, "two")
     assert not wait_for(found, "three")
     assert compiler.process.pid != worker.pid
@@ -214,7 +215,7 @@ def test_a_worker_that_hangs_blocks_nothing_and_is_replaced(monkeypatch, asking)
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no process is stopped here")
 def test_the_interpreter_ends_though_its_worker_hangs(tmp_path):
     script = SCRIPT.format(number=7) + (
-        "\nfrom tensormagic.backend import service\nfrom tensormagic.backend.native import start\n"
+        "\nfrom tensormagic.backend import service\nfrom tensormagic.backend.compiling.native import start\n"
         "process = service.service.made.compiler.process\nprocess.send_signal(19)\n"
         "for k in range(100, 130):\n"
         "    start(plan_graph(closed([x * k + k])[0]))\n"
@@ -251,10 +252,10 @@ def test_a_failure_is_told_once_and_the_handle_says_why(monkeypatch):
     broken.compiler = type(
         "Broken", (), {"submit": lambda self, key, request: broken.answer(key, None, "no compiler")}
     )()
-    monkeypatch.setattr("tensormagic.backend.cache.read", lambda key: None)
+    monkeypatch.setattr("tensormagic.backend.compiling.cache.read", lambda key: None)
     warned = []
-    monkeypatch.setattr(telling, "_told", set())
-    monkeypatch.setattr(telling.warnings, "warn", lambda message, *rest, **more: warned.append(message))
+    monkeypatch.setattr(thread_warnings, "_told", set())
+    monkeypatch.setattr(thread_warnings.warnings, "warn", lambda message, *rest, **more: warned.append(message))
     handles = [native.Handle(plan), native.Handle(plan)]
     for handle in handles:
         broken.submit(handle)
@@ -273,8 +274,8 @@ def test_a_failure_of_planning_is_told_as_one_of_compiling(monkeypatch):
         raise KeyError("no plan")
 
     warned = []
-    monkeypatch.setattr(telling, "_told", set())
-    monkeypatch.setattr(telling.warnings, "warn", lambda message, *rest, **more: warned.append(message))
+    monkeypatch.setattr(thread_warnings, "_told", set())
+    monkeypatch.setattr(thread_warnings.warnings, "warn", lambda message, *rest, **more: warned.append(message))
     handles = [native.start(plan), native.start(plan)]
     assert not any(h.wait(10) for h in handles)
     assert [h.error for h in handles] == ["KeyError: 'no plan'"] * 2
@@ -321,7 +322,7 @@ def test_preparing_starts_everything_and_changes_nothing(asking):
 
 
 def test_a_worker_that_has_done_enough_makes_room_for_another(monkeypatch, asking):
-    monkeypatch.setattr("tensormagic.backend.compiler.MOST_COMPILED", 1)
+    monkeypatch.setattr("tensormagic.backend.compiling.compiler.MOST_COMPILED", 1)
     found, compiler = asking
     for key in ("one", "two", "three"):
         compiler.submit(key, EMPTY)
@@ -353,7 +354,7 @@ def test_kernels_are_compiled_side_by_side_and_a_copy_that_dies_is_replaced(aski
 
 
 def test_a_warning_is_told_once_and_never_an_error(monkeypatch, capsys):
-    monkeypatch.setattr(telling, "_told", set())
-    telling.tell_once("something")
-    telling.tell_once("something")
+    monkeypatch.setattr(thread_warnings, "_told", set())
+    thread_warnings.tell_once("something")
+    thread_warnings.tell_once("something")
     assert capsys.readouterr().err == "RuntimeWarning: something\n"

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tensormagic.backend import cpu_numba
-from tensormagic.backend.cpu_code import compile_source
-from tensormagic.backend.cpu_loader import load
-from tensormagic.backend.cpu_numba import lowered_by_numba
+from tensormagic.backend.cpu import by_numba
+from tensormagic.backend.cpu.by_numba import lowered_by_numba
+from tensormagic.backend.cpu.code import compile_source
+from tensormagic.backend.cpu.loader import load
 
 ROOM = np.zeros(8, np.int64)
 UNUSED = ROOM.ctypes.data
@@ -65,7 +65,7 @@ def kernel(table):
 """
     lowered_by_numba(source.format("a[i] * a[i]"))
     asked = []
-    context = cpu_numba._typing._context
+    context = by_numba._typing._context
     usual = context.resolve_function_type
     monkeypatch.setattr(context, "resolve_function_type", lambda *call: asked.append(call[0]) or usual(*call))
     lowered_by_numba(source.format("a[i] * a[i] * a[i]"))
@@ -100,8 +100,8 @@ def kernel(table):
 
 APART = """
 import mmap, random, sys
-from tensormagic.backend.cpu_loader import load
-from tensormagic.backend.messages import Code
+from tensormagic.backend.cpu.loader import load
+from tensormagic.backend.compiling.messages import Code
 code = Code(sys.argv[1], sys.stdin.buffer.read(), 0.0)
 r, room, holes = random.Random(0), [], []
 for _ in range(200):  # address space in small pieces, gigabytes apart

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensormagic.backend.plan import plan_graph
+from tensormagic.backend.planning.plan import plan_graph
 from tensormagic.ops import fold, move
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.indices.gather import gather

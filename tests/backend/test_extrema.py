@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.plan import plan_graph
+from tensormagic.backend.planning.plan import plan_graph
 
 INF, NAN = np.inf, np.nan
 PIECES = [

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tensormagic.backend.plan import plan_graph
-from tensormagic.backend.schedule import Storage
+from tensormagic.backend.planning.plan import plan_graph
+from tensormagic.backend.planning.schedule import Storage
 from tensormagic.ops import contract, move
 from tensormagic.ops.fold import ALL, ANY, LOG_SOFTMAX, LOGSUMEXP, MAX, SOFTMAX, SUM, fold, mean, row
 from tensormagic.ops.leaf import iota

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.cpu_rows import STRIDED, TILED
+from tensormagic.backend.cpu.rows import STRIDED, TILED
 
 rng = np.random.default_rng(7)
 SIZES = (0, 1, 2, TILED - 1, TILED, TILED + 1, 5 * TILED + 3, 20 * TILED)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.narrow_text import NARROW
+from tensormagic.backend.printing.narrow_text import NARROW
 
 pytestmark = pytest.mark.usefixtures("on_two_threads")
 

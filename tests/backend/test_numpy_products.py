@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.numpy_text import numpy_source
+from tensormagic.backend.numpy_tier.text import numpy_source
 
 A, B, V, W = (np.random.default_rng(k).normal(size=s) for k, s in enumerate([(3, 4), (4, 5), (4,), (3,)]))
 T = np.random.default_rng(9).normal(size=(2, 3, 4))

@@ -7,7 +7,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic import session
-from tensormagic.backend.numpy_text import numpy_source
+from tensormagic.backend.numpy_tier.text import numpy_source
 from tests.capture.harness import cell
 
 X = np.array([1.0, 2.0, -0.5])

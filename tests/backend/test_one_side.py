@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import one_side, reference
+from tensormagic.backend.numpy_tier import one_sided_choices, reference
 from tensormagic.ir.graph import sizer
 from tensormagic.transform.rewriting import rewrite
 
@@ -35,10 +35,10 @@ def computed(graph, values):
             seen.append(node)
             super().__setitem__(node, value)
 
-    plan = one_side.plan([n for n in graph.nodes if n not in graph.parameters], graph.results)
+    plan = one_sided_choices.plan([n for n in graph.nodes if n not in graph.parameters], graph.results)
     table = Watched(zip(graph.parameters, values, strict=True))
     size = sizer(graph.bind([v.shape for v in values]), table)
-    looks = one_side.Looks(plan, table)
+    looks = one_sided_choices.Looks(plan, table)
     for node in plan.order:
         if not looks.leaves_out(node):
             taken = looks.taken(node)
@@ -52,7 +52,7 @@ def test_values_are_those_of_both_sides(name, given, monkeypatch):
     graph = rewrite(tm.trace(FORMS[name], *INPUTS["plain"])).graph
     with np.errstate(all="ignore"):
         found = reference.evaluate_graph(graph, INPUTS[given])
-        monkeypatch.setattr(one_side, "_is_of_a_rule", lambda _: False)
+        monkeypatch.setattr(one_sided_choices, "_is_of_a_rule", lambda _: False)
         both = reference.evaluate_graph(graph, INPUTS[given])
     for a, b in zip(found, both, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -70,14 +70,14 @@ def test_what_no_element_takes_is_left_out():
 def test_choices_of_the_user_compute_both_sides():
     graph = rewrite(tm.trace(lambda x: np.where(x > 0, np.log(x), 0.0), np.ones(3))).graph
     nodes = [n for n in graph.nodes if n.args]
-    assert not one_side.plan(nodes, graph.results).choices
+    assert not one_sided_choices.plan(nodes, graph.results).choices
     with pytest.warns(RuntimeWarning, match="invalid value"):
         reference.evaluate_graph(graph, [-np.ones(3)])
 
 
 def test_conditions_come_before_what_they_leave_out():
     graph = rewrite(tm.trace(FORMS["one form within another"], *INPUTS["plain"])).graph
-    plan = one_side.plan([n for n in graph.nodes if n not in graph.parameters], graph.results)
+    plan = one_sided_choices.plan([n for n in graph.nodes if n not in graph.parameters], graph.results)
     at = {n: k for k, n in enumerate(plan.order)}
     assert plan.skips
     assert all(at[condition] < at[node] for node, conditions in plan.skips.items() for condition, _ in conditions)

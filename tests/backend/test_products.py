@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import product_text
-from tensormagic.backend.kinds import is_product
+from tensormagic.backend.planning.kinds import is_product
+from tensormagic.backend.printing import product_text
 from tensormagic.session import executable
 
 rng = np.random.default_rng(8)

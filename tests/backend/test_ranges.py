@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.plan import plan_graph
+from tensormagic.backend.planning.plan import plan_graph
 
 X = np.array([-800.0, -3.0, -1e-300, 0.0, 2.5, 1000.0, np.inf, -np.inf, np.nan])
 

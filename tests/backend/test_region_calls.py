@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tensormagic.backend.plan import plan_graph
+from tensormagic.backend.planning.plan import plan_graph
 from tensormagic.ops import contract, fold
 from tensormagic.ops.fold import SUM
 from tensormagic.ops.indices.sorting import sort

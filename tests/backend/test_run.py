@@ -7,8 +7,8 @@ import time
 import numpy as np
 import pytest
 
-from tensormagic.backend import flags, running
-from tensormagic.backend.buffers import Pool
+from tensormagic.backend.running import flags, runtime
+from tensormagic.backend.running.buffers import Pool
 from tensormagic.ops import move
 from tensormagic.ops.fold import MAX, SUM, fold, mean
 from tensormagic.ops.scalars import scalar
@@ -117,7 +117,7 @@ def test_large_results_are_new_memory_while_somebody_has_the_old():
 
 
 def test_the_pool_is_bounded(monkeypatch):
-    monkeypatch.setattr("tensormagic.backend.buffers.MOST_BYTES", 1 << 20)
+    monkeypatch.setattr("tensormagic.backend.running.buffers.MOST_BYTES", 1 << 20)
     pool = Pool()
     arrays = [pool.take((1 << 15,), np.dtype("f8")) for _ in range(8)]
     assert sum(b.nbytes for blocks in pool._blocks.values() for b in blocks) <= 1 << 20
@@ -153,7 +153,7 @@ def repeat(times, call, *arguments):
 
 
 def reference_of(handle, value):
-    from tensormagic.backend.reference import compile as compile_reference
+    from tensormagic.backend.numpy_tier.reference import compile as compile_reference
 
     return compile_reference(handle.plan.graph)(handle.plan.graph.bind([value.shape]), value)
 
@@ -204,6 +204,6 @@ def test_a_long_run_beside_the_main_thread_leaves_its_floating_point_flags_here(
     handle, sizes, _ = prepared(scalar.divide(1.0, variable("x", np.zeros(3))))
     for zero in (0.0, 2.0):
         flags.clear()
-        found = running.patiently(handle.run, sizes, (np.array([1.0, zero, 4.0]),))
+        found = runtime.patiently(handle.run, sizes, (np.array([1.0, zero, 4.0]),))
         assert found[0].tolist() == [1.0, np.inf if zero == 0 else 0.5, 0.25]
         assert bool(flags.seen()) is (zero == 0)

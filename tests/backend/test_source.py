@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.native import start
+from tensormagic.backend.compiling.native import start
 from tensormagic.ir import site
 from tensormagic.ir.site import Site
 from tensormagic.ops import contract

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.inline import expand_all
-from tensormagic.backend.plan import plan_graph
-from tensormagic.backend.states import in_states
+from tensormagic.backend.planning.inline import expand_all
+from tensormagic.backend.planning.plan import plan_graph
+from tensormagic.backend.planning.recorded_states import in_states
 from tensormagic.config import config
 from tensormagic.ir.node import topological
 from tensormagic.ops.reverse import spans

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import buffers, native
-from tensormagic.backend.plan import Plan
+from tensormagic.backend.compiling import native
+from tensormagic.backend.planning.plan import Plan
+from tensormagic.backend.running import buffers
 from tensormagic.session import executable
 
 pytestmark = pytest.mark.usefixtures("by_numba")

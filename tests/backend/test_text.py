@@ -15,13 +15,13 @@ from numba import types
 from numba.core.registry import cpu_target
 
 import tensormagic
-from tensormagic.backend.cpu_code import optimise
-from tensormagic.backend.cpu_kinds import KINDS, UnknownTextError, arithmetic, comparison
-from tensormagic.backend.cpu_loader import load
-from tensormagic.backend.cpu_numba import lowered_by_numba
-from tensormagic.backend.cpu_target import target_machine
-from tensormagic.backend.cpu_text import SYMBOL, module_of
-from tensormagic.backend.messages import Code, Request
+from tensormagic.backend.compiling.messages import Code, Request
+from tensormagic.backend.cpu.by_numba import lowered_by_numba
+from tensormagic.backend.cpu.code import optimise
+from tensormagic.backend.cpu.kinds import KINDS, UnknownTextError, arithmetic, comparison
+from tensormagic.backend.cpu.loader import load
+from tensormagic.backend.cpu.target import target_machine
+from tensormagic.backend.cpu.text import SYMBOL, module_of
 
 NUMBAS = {name: types.boolean if name == "bool" else getattr(types, name) for name in KINDS}
 

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import cpu, threads
-from tensormagic.backend.cpu_numba import lowered_by_numba
-from tensormagic.backend.threads import ALONE, team
+from tensormagic.backend.cpu.by_numba import lowered_by_numba
+from tensormagic.backend.printing import kernel_source
+from tensormagic.backend.running import threads
+from tensormagic.backend.running.threads import ALONE, team
 
 ACTIVE, JOINED, LOOPS_SHARED = (
     5,
@@ -191,7 +192,7 @@ LOOPS = {
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_nests_inside_of_loops_have_the_same_bits_too(name, monkeypatch):
-    monkeypatch.setattr(cpu, "INSIDE", 1 << 10)
+    monkeypatch.setattr(kernel_source, "INSIDE", 1 << 10)
     function, arguments = LOOPS[name]
     ours = tm.tensor(function)
     found = []
@@ -207,7 +208,7 @@ def test_nests_inside_of_loops_have_the_same_bits_too(name, monkeypatch):
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_an_error_inside_of_a_loop_is_the_first_one(count, monkeypatch):
-    monkeypatch.setattr(cpu, "INSIDE", 1 << 10)
+    monkeypatch.setattr(kernel_source, "INSIDE", 1 << 10)
     monkeypatch.setattr(tm.config, "threads", count)
     k = rng.integers(0, 143, 143)
     k[100], k[120] = 500, 600
@@ -263,7 +264,7 @@ def test_what_threads_divide_by_zero_is_warned_of():
     x = np.ones(400_000)
     x[-5] = 0.0
     flagged = 0
-    from tensormagic.backend import flags
+    from tensormagic.backend.running import flags
 
     ours = tm.tensor(lambda x: 1 / x)
     for _ in range(10):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.plan import Plan, plan_graph
+from tensormagic.backend.planning.plan import Plan, plan_graph
 
 X = np.random.default_rng(0).normal(size=(37, 23))
 

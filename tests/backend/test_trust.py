@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tensormagic.backend import cache, trust
-from tensormagic.backend.cache import Code
+from tensormagic.backend.compiling import cache, trust
+from tensormagic.backend.compiling.cache import Code
 from tensormagic.config import config
 
 OTHER = 12345  # a user who is not there

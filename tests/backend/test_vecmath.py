@@ -24,12 +24,12 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 from scipy import special
 
-from tensormagic.backend import vecmath
+from tensormagic.backend.vecmath import functions
 from tests.precise import FUNCTIONS, off
 
 DTYPES = [np.float64, np.float32]
 PAIRS = ["arctan2", "hypot", "logaddexp", "power"]
-UNARY = sorted(set(vecmath.FUNCTIONS) - set(PAIRS))
+UNARY = sorted(set(functions.FUNCTIONS) - set(PAIRS))
 BOUNDS = dict.fromkeys([*UNARY, "arctan2", "hypot"], 1.0) | {"erfc": 3.5, "softplus": 1.5}
 EXTENDED = np.finfo(np.longdouble).nmant >= 63
 INF, NAN, TINY = math.inf, math.nan, 5e-324
@@ -47,7 +47,7 @@ def loop_of(function: Any, dtype: type) -> Any:
 
 @functools.cache
 def compiled(name: str, dtype: type) -> Any:
-    return loop_of(vecmath.FUNCTIONS[name], dtype)
+    return loop_of(functions.FUNCTIONS[name], dtype)
 
 
 def evaluate(name: str, values: Any, dtype: type) -> np.ndarray:
@@ -231,7 +231,7 @@ def test_one_large_lane_among_usual_ones(dtype: type) -> None:
 
 @functools.cache
 def compiled_pairs(name: str, dtype: type) -> Any:
-    function = vecmath.FUNCTIONS[name]
+    function = functions.FUNCTIONS[name]
     vector = types.Array(nb.from_dtype(np.dtype(dtype)), 1, "C")
 
     def loop(x: Any, y: Any, out: Any) -> None:
@@ -351,7 +351,7 @@ REDUCTIONS = [("add_reassoc", 0, np.sum), ("max_propagate", -INF, np.max), ("min
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("name", "start", "reference"), REDUCTIONS)
 def test_reductions_are_vectorised(name: str, start: float, reference: Any, dtype: type) -> None:
-    function, initial = vecmath.FOLDS[name], dtype(start)
+    function, initial = functions.FOLDS[name], dtype(start)
 
     def fold(x: Any) -> Any:
         total = initial
@@ -368,7 +368,7 @@ def test_reductions_are_vectorised(name: str, start: float, reference: Any, dtyp
 
 
 def test_extrema_order_the_zeros() -> None:
-    most, least = vecmath.FOLDS["max_propagate"], vecmath.FOLDS["min_propagate"]
+    most, least = functions.FOLDS["max_propagate"], functions.FOLDS["min_propagate"]
     both = nb.njit(lambda x, y: (most(x, y), least(x, y)))
     for x, y in [(0.0, -0.0), (-0.0, 0.0)]:
         largest, smallest = both(x, y)
@@ -376,7 +376,7 @@ def test_extrema_order_the_zeros() -> None:
 
 
 def test_integers_are_refused_by_name() -> None:
-    exp = vecmath.FUNCTIONS["exp"]
+    exp = functions.FUNCTIONS["exp"]
 
     def call(x: Any) -> Any:
         return exp(x)
@@ -386,7 +386,7 @@ def test_integers_are_refused_by_name() -> None:
 
 
 def test_both_functions_and_both_dtypes_share_a_kernel() -> None:
-    sin, cos, exp = (vecmath.FUNCTIONS[name] for name in ("sin", "cos", "exp"))
+    sin, cos, exp = (functions.FUNCTIONS[name] for name in ("sin", "cos", "exp"))
 
     def loop(x: Any, y: Any, out: Any) -> None:
         for i in range(x.shape[0]):
@@ -433,7 +433,7 @@ print(*map(float.hex, out))
 
 @pytest.mark.parametrize("name", UNARY)
 def test_object_code_runs_where_there_is_no_numba(name: str, tmp_path: Path) -> None:
-    function = vecmath.FUNCTIONS[name]
+    function = functions.FUNCTIONS[name]
 
     def kernel(pointers: Any, sizes: Any) -> None:
         x, out = doubles(pointers, 0), doubles(pointers, 1)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tensormagic.backend import vecmath
+from tensormagic.backend.vecmath import functions
 from tests.backend.test_vecmath import DTYPES, EXTENDED, NAN, errors, loop_of, wider
 
 
@@ -17,6 +17,6 @@ def test_log1p_of_numbers_between_0_and_1(dtype: type) -> None:
     parts = [generator.uniform(0, 1, 100_000), 10.0 ** generator.uniform(-30, 0, 50_000)]
     x = np.concatenate([*parts, generator.uniform(0.499, 0.501, 50_000), [0.0, 0.5, 1.0, NAN]]).astype(dtype)
     out = np.empty_like(x)
-    loop_of(vecmath.PARTIAL["log1p_unit"], dtype)(x, out)
+    loop_of(functions.PARTIAL["log1p_unit"], dtype)(x, out)
     assert math.isnan(out[-1])
     assert errors(out[:-1], np.log1p(x[:-1].astype(wider(dtype)))).max() <= 1

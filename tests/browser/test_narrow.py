@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 import tensormagic as tm
-from tensormagic.notebook.beneath import as_html
+from tensormagic.notebook.display.other_objects import as_html
 from tensormagic.notebook.pictures.html import to_html
 from tests.browser.axe import violations
 from tests.notebook import demo_scenes

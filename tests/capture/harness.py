@@ -14,7 +14,7 @@ import tensormagic as tm
 from tensormagic import session
 from tensormagic.capture.cell import Captured, compile_cell, run_cell
 from tensormagic.ir.errors import CaptureError
-from tensormagic.notebook.run import really_bound
+from tensormagic.notebook.cells.run import really_bound
 
 _serial = itertools.count()
 KINDS = (OverflowError, ZeroDivisionError, IndexError, ValueError, TypeError, AttributeError, NameError)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.numpy_text import numpy_source
+from tensormagic.backend.numpy_tier.text import numpy_source
 from tensormagic.ir.stored import dtype_of
 from tests.capture.harness import captured, plain
 

@@ -12,7 +12,7 @@ import pytest
 import tensormagic as tm
 from tensormagic.capture import limits
 from tensormagic.capture.cell import at_home
-from tensormagic.capture.staging.source import is_part
+from tensormagic.capture.staging.syntax.source import is_part
 from tensormagic.ir import site
 from tests.capture.harness import captured, cell, check
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import tensormagic as tm
 from tensormagic.capture.context import Capture, capturing
-from tensormagic.capture.staging.source import staged
+from tensormagic.capture.staging.syntax.source import staged
 
 _serial = itertools.count()
 NAMES = "abc"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture.deprecated import telling
+from tensormagic.capture.errors.deprecated import telling
 from tensormagic.ir.errors import CaptureError
 from tests.capture.harness import captured, plain, refused
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture.door import check_dtype
+from tensormagic.capture.inputs.door import check_dtype
 from tests.capture.harness import check
 
 DTYPES = [np.dtype(c) for c in "?bhilBHILfdFD"]

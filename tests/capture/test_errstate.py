@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture import errstate
+from tensormagic.capture.errors import errstate
 
 
 def test_is_what_numpy_says_after_each_change():

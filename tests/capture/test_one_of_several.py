@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.functions import first
+from tensormagic.functions.calls import first_call
 
 X = np.array([3.0, 1.0, 4.0, 1.0, 5.0])
 FUNCTIONS: list[Callable[[float], Any]] = []
@@ -228,14 +228,14 @@ def outcome(f: Any, x: float, told: Any) -> Any:
 
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 def test_one_of_several(f: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first, "enabled", False)
+    monkeypatch.setattr(first_call, "enabled", False)
     g = tm.tensor(f)
     for x in (2.0, -0.5, -2.0):
         assert outcome(g, x, capsys) == outcome(f, x, capsys)
 
 
 def test_a_text_is_of_the_array_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first, "enabled", False)
+    monkeypatch.setattr(first_call, "enabled", False)
 
     def f(x: Any) -> Any:
         y = x.copy()
@@ -261,7 +261,7 @@ def test_a_text_is_of_the_array_as_it_was(monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )
 def test_what_needs_the_text_itself_is_refused(f: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first, "enabled", False)
+    monkeypatch.setattr(first_call, "enabled", False)
     with pytest.raises(tm.CaptureError):
         tm.tensor(f).graph(2.0)
 

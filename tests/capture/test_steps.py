@@ -12,7 +12,7 @@ from types import CodeType
 
 import pytest
 
-from tensormagic.capture.steps import operations, stores
+from tensormagic.capture.python.bytecode import operations, stores
 
 
 def inside(code: CodeType) -> list[CodeType]:

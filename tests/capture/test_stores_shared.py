@@ -5,8 +5,8 @@ import pytest
 
 import tensormagic as tm
 from tensormagic import session
-from tensormagic.capture.operands import input_tensor
-from tensormagic.functions.gradient_nodes import gradient_nodes
+from tensormagic.capture.values.operands import input_tensor
+from tensormagic.functions.gradients.gradient_nodes import gradient_nodes
 from tensormagic.ir.errors import CaptureError
 from tests.capture.harness import assert_equal, cell, computed
 

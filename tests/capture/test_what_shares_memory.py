@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensormagic.capture.staging import numpys
-from tensormagic.capture.staging.overwritten import overwritten
+from tensormagic.capture.staging.analysis import numpy_functions
+from tensormagic.capture.staging.analysis.overwritten import overwritten
 
 ARRAYS = (
     np.arange(4.0) + 1, np.arange(4) + 1, np.eye(3) + 0.1, (np.eye(4) + 1) * (1 + 0j), np.array([True, False]), np.arange(6).reshape(2, 3),
@@ -23,7 +23,7 @@ def calls(name: str, x: Any) -> Iterator[tuple[Callable[..., Any], tuple[Any, ..
     first = [([x, x],), ([x],), (0, x), ("ij", x), ("ij->ji", x), (x > 0, x, x), ((3,), x)]
     for module in (np, np.linalg, np.fft):
         if callable(function := getattr(module, name, None)):
-            most = numpys.most_read(function)
+            most = numpy_functions.most_read(function)
             yield from ((function, given) for given in [*((x, *m) for m in more), *first] if len(given) <= most)
     if hasattr(x, name):
         yield from ((getattr(x, name), given) for given in more[:6])
@@ -47,7 +47,7 @@ def shares(name: str) -> bool:
 def test_functions_that_give_new_memory_share_none():
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        assert {name for name in numpys.NEW if shares(name)} == set()
+        assert {name for name in numpy_functions.NEW if shares(name)} == set()
         known = {"reshape", "transpose", "einsum", "matrix_power", "squeeze", "histogram", "fftn"}
         assert {name for name in known if shares(name)} == known
 

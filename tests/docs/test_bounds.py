@@ -6,12 +6,13 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_bounds_are_those_of_the_code():
-    from tensormagic.backend import threads
-    from tensormagic.backend.cuda import ahead, draws
+    from tensormagic.backend.cuda.kernels import draws
+    from tensormagic.backend.cuda.loops import ahead
+    from tensormagic.backend.running import threads
     from tensormagic.capture import limits
     from tensormagic.distributed import distribute, watching
-    from tensormagic.notebook import inspecting, progress, value_texts
     from tensormagic.notebook.backprop import frame, passes
+    from tensormagic.notebook.display import inspecting, progress, value_texts
     from tensormagic.notebook.live import ranges, sweep
     from tensormagic.notebook.pictures import inside, picture
     from tensormagic.notebook.pictures import measure as values

@@ -40,6 +40,10 @@ def test_the_table_of_operations_is_up_to_date():
     hold("ops.md", generator("generate_ops").table(), "generate_ops")
 
 
+def test_the_page_of_folders_is_up_to_date():
+    hold("folders.md", generator("generate_folders").page(), "generate_folders")
+
+
 def test_the_table_of_errors_is_up_to_date():
     hold("error-classes.md", generator("generate_errors").page(), "generate_errors")
 
@@ -123,7 +127,7 @@ def versine():
 
 
 def test_one_record_is_an_operation(versine):
-    from tensormagic.capture.operands import build
+    from tensormagic.capture.values.operands import build
 
     function = tensormagic.tensor(lambda x: build(versine, x).sum())
     x = np.linspace(-3, 3, 7)

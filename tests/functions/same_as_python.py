@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import tensormagic as tm
-from tensormagic.functions import first
+from tensormagic.functions.calls import first_call
 
 
 def described(root: Any) -> Any:
@@ -66,9 +66,9 @@ def same(
 
     ``looks`` says whether Python may run the first call as it is written.
     """
-    before = first.enabled
+    before = first_call.enabled
     for look in looks:
-        first.enabled = look
+        first_call.enabled = look
         try:
             captured = tm.tensor(function)
             for k in range(3):
@@ -76,14 +76,14 @@ def same(
                 expected, found = outcome(function, make()), outcome(captured, make())
                 assert found == expected, f"call {k + 1}, first look {look}"
         finally:
-            first.enabled = before
+            first_call.enabled = before
 
 
 def captures(function: Callable[..., Any], *args: Any) -> None:
     """Hold that a function has a graph, and that Python does not run its calls."""
-    before, first.enabled = first.enabled, False
+    before, first_call.enabled = first_call.enabled, False
     try:
         with warnings.catch_warnings(action="error", category=tm.PlainRunWarning):
             tm.tensor(function)(*args)
     finally:
-        first.enabled = before
+        first_call.enabled = before

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import tensormagic as tm
-from tensormagic.functions import first
+from tensormagic.functions.calls import first_call
 
 
 def walk(value: Any) -> Iterator[Any]:
@@ -69,7 +69,7 @@ def outcome(function: Callable[..., Any], args: Sequence[Any]) -> Any:
 
 def same_after_stores(function: Callable[..., Any], *calls: Callable[[], Sequence[Any]], times: int = 3) -> None:
     """Hold calls of a captured function against Python: no call's first is run by Python as a look."""
-    before, first.enabled = first.enabled, False
+    before, first_call.enabled = first_call.enabled, False
     try:
         captured = tm.tensor(function)
         for k in range(max(times, len(calls))):
@@ -77,16 +77,16 @@ def same_after_stores(function: Callable[..., Any], *calls: Callable[[], Sequenc
             expected, found = outcome(function, make()), outcome(captured, make())
             assert found == expected, f"call {k + 1}"
     finally:
-        first.enabled = before
+        first_call.enabled = before
 
 
 def runs_in_python(function: Callable[..., Any], args: Sequence[Any]) -> bool:
     """Whether a captured function says that Python runs a call."""
-    before, first.enabled = first.enabled, False
+    before, first_call.enabled = first_call.enabled, False
     try:
         with warnings.catch_warnings(record=True) as met:
             warnings.simplefilter("always")
             tm.tensor(function)(*args)
         return any(issubclass(w.category, tm.PlainRunWarning) for w in met)
     finally:
-        first.enabled = before
+        first_call.enabled = before

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.functions.function import Function
+from tensormagic.functions.calls.function import Function
 
 pytestmark = pytest.mark.usefixtures("by_numpy")
 RNG = np.random.default_rng(3)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.functions.differences import longer, slope
+from tensormagic.functions.gradients.finite_differences import longer, slope
 
 pytestmark = pytest.mark.usefixtures("by_numpy")
 X = np.array([0.3, 1.2, 0.7])

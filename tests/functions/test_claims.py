@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.plan import plan_graph
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.value import wrap
+from tensormagic.backend.planning.plan import plan_graph
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import wrap
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import topological

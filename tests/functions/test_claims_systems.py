@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.reference import evaluate_graph
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.value import wrap
+from tensormagic.backend.numpy_tier.reference import evaluate_graph
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import wrap
 from tests.ops.harness import closed, place
 
 pytestmark = pytest.mark.usefixtures("by_numpy")

@@ -9,7 +9,7 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 import tensormagic as tm
-from tensormagic.functions.saving import loaded, written
+from tensormagic.functions.compiled.saving import loaded, written
 from tests.functions.same_as_python import described
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.functions import first
+from tensormagic.functions.calls import first_call
 from tensormagic.ir.errors import CaptureError
 from tests.functions.same_as_python import described
 
@@ -124,7 +124,7 @@ PROGRAMS = [
 @pytest.mark.parametrize("looks", [True, False])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_an_arguments_container_is_changed(program, looks, monkeypatch):
-    monkeypatch.setattr(first, "enabled", looks)
+    monkeypatch.setattr(first_call, "enabled", looks)
     results = []
     for function in (program, tm.tensor(program)):
         found: list[Any] = [0.0]
@@ -147,7 +147,7 @@ class Counter:
 
 @pytest.mark.filterwarnings("ignore")
 def test_what_objects_with_locks_keep_is_there(monkeypatch):
-    monkeypatch.setattr(first, "enabled", False)
+    monkeypatch.setattr(first_call, "enabled", False)
     results = []
     for call in (lambda o, x: o.step(x), tm.tensor(lambda o, x: o.step(x)), tm.tensor(Counter.step)):
         one = Counter()
@@ -157,7 +157,7 @@ def test_what_objects_with_locks_keep_is_there(monkeypatch):
 
 
 def test_one_that_is_read_by_a_name_too_is_refused_before_anything_is_changed(monkeypatch):
-    monkeypatch.setattr(first, "enabled", False)
+    monkeypatch.setattr(first_call, "enabled", False)
 
     def both(x, found):
         with lock:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.value import wrap
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import wrap
 from tensormagic.ir.errors import DifferentiationError
 from tests.ops.test_derivatives import check
 

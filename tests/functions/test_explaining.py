@@ -9,7 +9,7 @@ import pytest
 import tensormagic as tm
 from tensormagic import session
 from tensormagic.functions.accuracy import Measure, NotMeasuredError
-from tensormagic.ir.rule_text import AS_ACCURATE, LEVEL_WORDS
+from tensormagic.ir.rewriting.rule_text import AS_ACCURATE, LEVEL_WORDS
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.op import registry
 from tensormagic.ops.real_numbers import numbers, real_values, reals

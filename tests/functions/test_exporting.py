@@ -11,7 +11,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.cli import main
-from tensormagic.functions import exporting
+from tensormagic.functions.compiled import exporting
 from tensormagic.ir.errors import ArgumentError
 
 needs_compiler = pytest.mark.skipif(

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture.staging import source
-from tensormagic.capture.staging.ordinary import TICK, ordinary
-from tensormagic.functions import first
-from tensormagic.functions.function import Function
+from tensormagic.capture.staging.analysis.ordinary import TICK, ordinary
+from tensormagic.capture.staging.syntax import source
+from tensormagic.functions.calls import first_call
+from tensormagic.functions.calls.function import Function
 from tests.programs.test_programs import PROGRAMS, assert_equal, run
 
 ORDINARY = [p for p in PROGRAMS.values() if ordinary(p.function) is not None]
@@ -31,13 +31,13 @@ def traces(monkeypatch):
         return own(self, key, given, call)
 
     monkeypatch.setattr(Function, "_specialise", specialise)
-    monkeypatch.setattr(first, "enabled", True)
+    monkeypatch.setattr(first_call, "enabled", True)
     return found
 
 
 def loses(function, arguments):
     """Whether a run of a function loses digits that captured code may keep."""
-    return first.result_of(function, copy.deepcopy(arguments)) is first.NOT
+    return first_call.result_of(function, copy.deepcopy(arguments)) is first_call.NOT
 
 
 def test_most_programs_are_ordinary():
@@ -48,7 +48,7 @@ def test_most_programs_are_ordinary():
 
 @pytest.mark.parametrize("program", ORDINARY, ids=lambda p: p.name)
 def test_the_first_result_is_python_s(program, traces, monkeypatch):
-    monkeypatch.setattr(first, "_AGAIN", math.inf)  # however busy the machine is
+    monkeypatch.setattr(first_call, "_AGAIN", math.inf)  # however busy the machine is
     function, arguments = tm.tensor(program.function), program.make(program.small)
     with np.errstate(all="ignore"):
         expected, found = run(program.function, arguments), run(function, arguments)
@@ -69,7 +69,7 @@ def test_captured_code_gives_the_same(program, traces, monkeypatch):
         expected = run(function, arguments)
         assert_equal(run(function, arguments), expected)
         assert traces == [program.function.__name__]
-        monkeypatch.setattr(first, "TIME", -1.0)  # it is captured when its first loop begins
+        monkeypatch.setattr(first_call, "TIME", -1.0)  # it is captured when its first loop begins
         assert_equal(run(tm.tensor(program.function), arguments), expected)
 
 
@@ -87,9 +87,9 @@ def test_what_takes_long_is_put_back_and_captured(monkeypatch, traces):
     def times():
         ticks.append(1)
         yield iter([True, True, True])
-        raise first.OutOfTime
+        raise first_call.OutOfTime
 
-    monkeypatch.setattr(first, "_times", times)
+    monkeypatch.setattr(first_call, "_times", times)
     given, expected = X.copy(), doubled(X.copy(), 6)
     assert tm.tensor(doubled)(given, 6) is given
     np.testing.assert_array_equal(given, expected)
@@ -131,7 +131,7 @@ def test_an_interrupt_is_one(monkeypatch):
         yield iter([True])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(first, "_times", times)
+    monkeypatch.setattr(first_call, "_times", times)
     given = X.copy()
     with pytest.raises(KeyboardInterrupt):
         tm.tensor(doubled)(given, 6)
@@ -226,9 +226,9 @@ def test_calls_of_functions_with_loops_and_of_itself(traces, monkeypatch):
 
     def times():
         yield iter([True] * 4)
-        raise first.OutOfTime
+        raise first_call.OutOfTime
 
-    monkeypatch.setattr(first, "_times", times)
+    monkeypatch.setattr(first_call, "_times", times)
     np.testing.assert_array_equal(tm.tensor(itself)(X, 5), X + 5)
     np.testing.assert_array_equal(tm.tensor(loops)(X.copy(), 1), loops(X.copy(), 1))
     assert traces == ["itself", "loops"]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture.staging.ordinary import ordinary
-from tensormagic.functions import first
+from tensormagic.capture.staging.analysis.ordinary import ordinary
+from tensormagic.functions.calls import first_call
 
 X = np.array([1.5, 2.0, 3.0])
 SHOWS_NOTHING = {
@@ -55,8 +55,10 @@ pytestmark = pytest.mark.usefixtures("first_calls")
 @pytest.fixture
 def asked(monkeypatch) -> list[bool]:
     found: list[bool] = []
-    own = first._Rules._fire
-    monkeypatch.setattr(first._Rules, "_fire", lambda self, shorts: (found.append(own(self, shorts)), found[-1])[1])
+    own = first_call._Rules._fire
+    monkeypatch.setattr(
+        first_call._Rules, "_fire", lambda self, shorts: (found.append(own(self, shorts)), found[-1])[1]
+    )
     return found
 
 
@@ -75,14 +77,14 @@ def test_what_shows_nothing_asks_no_rules(name, tmp_path, asked):
     found = ordinary(function)
     assert found is not None
     assert found.looks
-    np.testing.assert_array_equal(first.result_of(function, (X.copy(),)), function(X.copy()))  # to the last bit
+    np.testing.assert_array_equal(first_call.result_of(function, (X.copy(),)), function(X.copy()))  # to the last bit
     assert asked == []
 
 
 @pytest.mark.parametrize("name", SHOWS)
 def test_what_shows_asks_them_and_is_captured(name, tmp_path, asked):
     function = of(SHOWS[name], tmp_path / "given.py")
-    assert first.result_of(function, (X.copy(),)) is first.NOT
+    assert first_call.result_of(function, (X.copy(),)) is first_call.NOT
     assert asked
     exact = of(SHOWS[name], tmp_path / "longer.py")(X.astype(np.longdouble))
     np.testing.assert_allclose(
@@ -92,14 +94,14 @@ def test_what_shows_asks_them_and_is_captured(name, tmp_path, asked):
 
 def test_a_run_that_takes_longer_than_to_ask_asks_first(tmp_path, monkeypatch, asked):
     shaken: list[bool] = []
-    own = first._stands
-    monkeypatch.setattr(first, "_stands", lambda *a: (shaken.append(own(*a)), shaken[-1])[1])
+    own = first_call._stands
+    monkeypatch.setattr(first_call, "_stands", lambda *a: (shaken.append(own(*a)), shaken[-1])[1])
     function = of(SHOWS_NOTHING["a softmax"], tmp_path / "given.py")
-    np.testing.assert_array_equal(first.result_of(function, (X.copy(),)), function(X.copy()))
+    np.testing.assert_array_equal(first_call.result_of(function, (X.copy(),)), function(X.copy()))
     assert (shaken, asked) == ([True], [])
     shaken.clear()
-    monkeypatch.setattr(first, "_ASKED", 0.0)
-    np.testing.assert_array_equal(first.result_of(function, (X.copy(),)), function(X.copy()))
+    monkeypatch.setattr(first_call, "_ASKED", 0.0)
+    np.testing.assert_array_equal(first_call.result_of(function, (X.copy(),)), function(X.copy()))
     assert shaken == []
     assert asked == [False]
 
@@ -107,5 +109,5 @@ def test_a_run_that_takes_longer_than_to_ask_asks_first(tmp_path, monkeypatch, a
 def test_a_loop_that_may_end_soon_does_not_count_as_a_long_one(tmp_path, asked):
     body = "k, z = 0, 0.0\nwhile k < most and z * z - x * x < 4.0:\n    z = z * z - x * x + 1.0\n    k += 1\nreturn k"
     function = of(body, tmp_path / "given.py", "x, most")
-    assert first.result_of(function, (0.3, 10**6)) == function(0.3, 10**6)
+    assert first_call.result_of(function, (0.3, 10**6)) == function(0.3, 10**6)
     assert asked == []

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture.staging import conditioned
-from tensormagic.capture.staging.ordinary import ordinary
-from tensormagic.functions import first
-from tensormagic.functions.function import Function
+from tensormagic.capture.staging.analysis import lost_digits
+from tensormagic.capture.staging.analysis.ordinary import ordinary
+from tensormagic.functions.calls import first_call
+from tensormagic.functions.calls.function import Function
 
 LOSES = (
     ("np.exp(u)", "- n"), ("1", "- np.cos(u)"), ("np.sqrt(u + 1)", "- np.sqrt(u)"), ("np.sqrt(u)", "- np.sqrt(w)"),
@@ -90,7 +90,7 @@ def test_what_loses_digits_is_captured(seed, tmp_path, monkeypatch):
     arguments = (x, y, draw.choice((1, 1.0, 0.5)), draw.choice((1, 1, 2, 3)))
     with np.errstate(all="ignore"):
         found = tm.tensor(function)(*arguments)
-        monkeypatch.setattr(first, "enabled", False)
+        monkeypatch.setattr(first_call, "enabled", False)
         expected = tm.tensor(function)(*arguments)
     assert type(found) is type(expected)
     assert np.asarray(found).dtype == np.asarray(expected).dtype
@@ -135,7 +135,7 @@ def test_what_is_centred_is_not_looked_at(name, tmp_path, monkeypatch):
     assert found is not None
     assert not found.looks
     x = np.linspace(1e9, 1e9 + 1, 8)
-    monkeypatch.setattr(first, "enabled", False)
+    monkeypatch.setattr(first_call, "enabled", False)
     np.testing.assert_allclose(tm.tensor(function)(x), function(x), rtol=1e-12, atol=1e-6)
 
 
@@ -160,7 +160,7 @@ def test_stores_are_taken_back_where_digits_are_lost(tmp_path):
     body = "x[0] = 7\n    y = np.sqrt(x + 1) - np.sqrt(x)\n    x[1] = 9\n    return y"
     function = of(f"import numpy as np\ndef f(x):\n    {body}\n", tmp_path / "given.py")
     x = np.full(3, 1e14)
-    assert first.result_of(function, (x,)) is first.NOT
+    assert first_call.result_of(function, (x,)) is first_call.NOT
     np.testing.assert_array_equal(x, np.full(3, 1e14))
     found = tm.tensor(function)(x)
     np.testing.assert_array_equal(x, [7, 9, 1e14])
@@ -189,10 +189,10 @@ IMPORTANT = {
 def test_lost_digits_that_change_nothing(name, tmp_path, monkeypatch):
     function = of(f"import numpy as np\ndef f(x):\n    {UNIMPORTANT[name]}\n", tmp_path / "given.py")
     asked: list[bool] = []
-    own = first._stands
-    monkeypatch.setattr(first, "_stands", lambda *a: (asked.append(own(*a)), asked[-1])[1])
+    own = first_call._stands
+    monkeypatch.setattr(first_call, "_stands", lambda *a: (asked.append(own(*a)), asked[-1])[1])
     x, given = np.array([1.5, 2, 3]), np.array([1.5, 2, 3])
-    found = first.result_of(function, (given,))
+    found = first_call.result_of(function, (given,))
     np.testing.assert_array_equal(found, function(x))  # to the last bit
     np.testing.assert_array_equal(given, x)
     assert asked == ([] if name == "zeros of squares" else [True])
@@ -202,7 +202,7 @@ def test_lost_digits_that_change_nothing(name, tmp_path, monkeypatch):
 def test_lost_digits_that_change_something(name, tmp_path):
     function = of(f"import numpy as np\ndef f(x):\n    {IMPORTANT[name]}\n", tmp_path / "given.py")
     x = np.array([1e18, 2e18, 1e18])
-    assert first.result_of(function, (x,)) is first.NOT
+    assert first_call.result_of(function, (x,)) is first_call.NOT
     np.testing.assert_array_equal(x, [1e18, 2e18, 1e18])
 
 
@@ -210,37 +210,37 @@ def test_lost_digits_that_change_something(name, tmp_path):
 def test_what_is_taken_from_itself_has_lost_nothing(sides, tmp_path, monkeypatch):
     body = f"a = np.sqrt(x)[:, None]\n    d = {sides}\n    return 1 / (1 + d * d)"
     function = of(f"import numpy as np\ndef f(x):\n    {body}\n", tmp_path / "given.py")
-    monkeypatch.setattr(first, "_stands", None)  # so nothing is run again
+    monkeypatch.setattr(first_call, "_stands", None)  # so nothing is run again
     x = np.array([1.5, 2, 3])
-    np.testing.assert_array_equal(first.result_of(function, (x,)), function(x))
+    np.testing.assert_array_equal(first_call.result_of(function, (x,)), function(x))
     if ".T" in sides:
-        assert first.result_of(function, (np.array([1.5, 2, 2]),)) is first.NOT  # two numbers that are equal
+        assert first_call.result_of(function, (np.array([1.5, 2, 2]),)) is first_call.NOT  # two numbers that are equal
 
 
 def test_of_what_takes_long_nothing_is_run_again(tmp_path, monkeypatch):
     function = of(f"import numpy as np\ndef f(x):\n    {UNIMPORTANT['a small part']}\n", tmp_path / "given.py")
-    assert first.result_of(function, (X,)) is not first.NOT
-    monkeypatch.setattr(first, "_AGAIN", -1.0)
-    monkeypatch.setattr(first, "_ASKED", -1.0)
-    assert first.result_of(function, (X,)) is first.NOT
+    assert first_call.result_of(function, (X,)) is not first_call.NOT
+    monkeypatch.setattr(first_call, "_AGAIN", -1.0)
+    monkeypatch.setattr(first_call, "_ASKED", -1.0)
+    assert first_call.result_of(function, (X,)) is first_call.NOT
     monkeypatch.undo()
-    monkeypatch.setattr(first, "enabled", True)
-    monkeypatch.setattr(conditioned, "_SMALL", 2)
-    assert first.result_of(function, (X,)) is first.NOT
+    monkeypatch.setattr(first_call, "enabled", True)
+    monkeypatch.setattr(lost_digits, "_SMALL", 2)
+    assert first_call.result_of(function, (X,)) is first_call.NOT
 
 
 @pytest.mark.parametrize(
     "name", [n for n in LOOKED_AT if n not in {"variance", "by items", "softmax", "a product less a factor"}]
 )
 def test_large_arrays_are_looked_at_in_parts(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(conditioned, "_BLOCK", 8)
+    monkeypatch.setattr(lost_digits, "_BLOCK", 8)
     body, fine, lost = LOOKED_AT[name]
     function = of(f"import numpy as np\ndef f(x):\n    {body}\n", tmp_path / "given.py")
     for way in (slice(None), slice(None, None, 2), slice(None, None, -1)):
         x = np.repeat(np.array(fine), 40)[way]
-        assert (first.result_of(function, (x,)) is first.NOT) == (name == "a power")
+        assert (first_call.result_of(function, (x,)) is first_call.NOT) == (name == "a power")
         x[len(x) // 2] = max(lost) if max(lost) > 1e6 else min(lost)
-        assert first.result_of(function, (x,)) is first.NOT
+        assert first_call.result_of(function, (x,)) is first_call.NOT
 
 
 X = np.array([1.5, 2, 3])

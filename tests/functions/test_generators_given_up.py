@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.functions import first
+from tensormagic.functions.calls import first_call
 from tensormagic.ir.errors import CaptureError
 
 
@@ -206,7 +206,7 @@ def printed(function, x, capsys):
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_it_prints_once(program, capsys, monkeypatch):
-    monkeypatch.setattr(first, "enabled", False)
+    monkeypatch.setattr(first_call, "enabled", False)
     for x in (np.array([1.0, 2.0]), np.array([-1.0, 0.5]), np.array([1.0, 0.0])):
         expected = printed(program, x, capsys)
         assert printed(tm.tensor(program), x, capsys) == expected
@@ -221,7 +221,7 @@ def test_nothing_is_printed_where_it_is_refused(program, capsys):
 
 
 def test_a_generator_of_the_callers_goes_on(capsys, monkeypatch):
-    monkeypatch.setattr(first, "enabled", False)
+    monkeypatch.setattr(first_call, "enabled", False)
     mine = counted(3)
     next(mine)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture.value import wrap
+from tensormagic.capture.values.value import wrap
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ops.leaf import constant
 

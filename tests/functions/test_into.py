@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.buffers import pool
+from tensormagic.backend.running.buffers import pool
 
 RNG = np.random.default_rng(0)
 X, W = RNG.normal(size=(30, 4)), RNG.normal(size=(4, 5))

@@ -198,7 +198,7 @@ def test_attributes_of_modules_and_slots_are_bound_by_each_call():
 
 
 def test_what_is_bound_once_is_captured_twice_and_then_known(monkeypatch: pytest.MonkeyPatch):
-    from tensormagic.functions.specialised import Specialised
+    from tensormagic.functions.calls.specialised import Specialised
 
     traces, usual = [0], Specialised.specialise
 

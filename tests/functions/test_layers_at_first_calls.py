@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture.staging.ordinary import ordinary
-from tensormagic.functions import first
-from tensormagic.transform.rewriting.beyond import BEYOND
-from tensormagic.transform.rewriting.reductions import OF_ROWS
+from tensormagic.capture.staging.analysis.ordinary import ordinary
+from tensormagic.functions.calls import first_call
+from tensormagic.transform.rewriting.themes.overflows import BEYOND
+from tensormagic.transform.rewriting.themes.reductions import OF_ROWS
 from tests.functions.test_first_looks import of
 from tests.functions.test_what_rules_see import told
 
@@ -46,11 +46,11 @@ STEPS = (
 @pytest.mark.parametrize("name", LAYERS)
 def test_python_runs_layers_whose_largest_element_is_subtracted(name, tmp_path, monkeypatch):
     function = of(f"{SOFTMAX}def f(x, w, v, u, b, c):\n    {LAYERS[name]}\n", tmp_path / "given.py")
-    monkeypatch.setattr(first, "_AGAIN", -1.0)  # nothing is run again
+    monkeypatch.setattr(first_call, "_AGAIN", -1.0)  # nothing is run again
     numbers = np.random.default_rng(0)
     given = tuple(numbers.normal(size=shape) for shape in ((3, 4), (4, 4), (4, 4), (4, 4), 4, 4))
-    np.testing.assert_array_equal(first.result_of(function, given), function(*given))
-    monkeypatch.setattr(first, "enabled", False)
+    np.testing.assert_array_equal(first_call.result_of(function, given), function(*given))
+    monkeypatch.setattr(first_call, "enabled", False)
     np.testing.assert_allclose(tm.tensor(function)(*given), function(*given), rtol=1e-12)
 
 
@@ -58,9 +58,9 @@ def test_rows_whose_exponentials_leave_their_range_are_captured(tmp_path):
     text = "import numpy as np\ndef f(x, w):\n    e = np.exp(x @ w)\n    return e / np.sum(e, axis=1, keepdims=True)\n"
     function = of(text, tmp_path / "given.py")
     x, w = np.ones((3, 4)), np.linspace(0.0, 1.0, 16).reshape(4, 4)
-    assert first.result_of(function, (x, w)) is not first.NOT
-    assert first.result_of(function, (x, w - 400.0)) is first.NOT
-    assert first.result_of(function, (x, w + 400.0)) is first.NOT
+    assert first_call.result_of(function, (x, w)) is not first_call.NOT
+    assert first_call.result_of(function, (x, w - 400.0)) is first_call.NOT
+    assert first_call.result_of(function, (x, w + 400.0)) is first_call.NOT
 
 
 def layered(draw: random.Random) -> str:
@@ -83,5 +83,5 @@ def test_where_rules_see_nothing_in_layers_none_changes_digits(seed, tmp_path, m
         return
     known = ordinary(of(text, tmp_path / "drawn.py"))
     assert known is not None
-    if first._Rules(known, arguments).see_nothing():
+    if first_call._Rules(known, arguments).see_nothing():
         assert not set(found[1]) - LOOKED_AT, text

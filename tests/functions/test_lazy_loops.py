@@ -8,7 +8,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic import session
-from tensormagic.capture import living
+from tensormagic.capture.values import live_values
 from tensormagic.ir.node import topological
 
 pytestmark = pytest.mark.usefixtures("by_numpy")
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.usefixtures("by_numpy")
 @pytest.fixture
 def eager_search(monkeypatch):
     """It is looked for values that nobody has at each demand, however small they are."""
-    monkeypatch.setattr(living, "SEARCH_BYTES", 0)
-    monkeypatch.setattr(living, "LARGE", 8)
+    monkeypatch.setattr(live_values, "SEARCH_BYTES", 0)
+    monkeypatch.setattr(live_values, "LARGE", 8)
 
 
 def loss(w):
@@ -36,7 +36,7 @@ def test_where_only_a_number_is_asked_for_each_iteration_starts_from_a_value(run
         w = w - 0.01 * slope(w)
         expected = expected - 0.02 * (expected - 3)
         found.append(float(height(w)))
-    assert max(run_sizes) < 2 * living.LONG
+    assert max(run_sizes) < 2 * live_values.LONG
     assert len(set(run_sizes[-30:])) < 25  # the same few graphs over and over
     assert found[-1] == pytest.approx(((expected - 3) ** 2).sum(), rel=1e-12)
     np.testing.assert_allclose(w, expected, rtol=1e-12)
@@ -95,7 +95,7 @@ def test_calls_keep_no_array_alive():
         result = tm.tensor(total)(lazy)
         needed = topological([result.node])
         assert float(result) == 91.0 + 21.0
-        return [weakref.ref(t) for t in living.held() if t.node in needed]
+        return [weakref.ref(t) for t in live_values.held() if t.node in needed]
 
     seen = run()
     gc.collect()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensormagic.functions import first
+from tensormagic.functions.calls import first_call
 from tests.functions.test_first_looks import of
 from tests.functions.test_what_rules_see import told
 from tests.programs.test_programs import PROGRAMS
@@ -64,9 +64,9 @@ def test_python_runs_programs_that_lose_digits_which_no_rule_keeps(name):
     program = PROGRAMS[name]
     with np.errstate(all="ignore"):
         expected = program.function(*program.make(program.large))
-    np.testing.assert_array_equal(first.result_of(program.function, tuple(program.make(program.large))), expected)
+    np.testing.assert_array_equal(first_call.result_of(program.function, tuple(program.make(program.large))), expected)
 
 
 def test_the_first_result_of_a_loop_that_reads_what_it_stores_has_the_digits_of_later_ones(tmp_path):
     function = of(_text(SEEN["an iteration that reads what it stores"]), tmp_path / "given.py")
-    assert first.result_of(function, (np.full(4, 1e18), 4)) is first.NOT
+    assert first_call.result_of(function, (np.full(4, 1e18), 4)) is first_call.NOT

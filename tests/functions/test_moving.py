@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.functions import specialised
+from tensormagic.functions.calls import specialised
 
 pytestmark = pytest.mark.usefixtures("by_numpy")
 X = np.array([0.5, 1.0, -2.0])

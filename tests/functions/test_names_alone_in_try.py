@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.functions import first
+from tensormagic.functions.calls import first_call
 from tensormagic.ir.errors import CaptureError
 from tests.functions.same_as_python import described, same
 
@@ -162,7 +162,7 @@ BODIES = {
 @pytest.mark.parametrize("how", ["raise", "warn"])
 @pytest.mark.parametrize("name", BODIES)
 def test_errors_that_numpy_is_asked_for_outside_are_caught(name, how, tmp_path, monkeypatch):
-    monkeypatch.setattr(first, "enabled", False)
+    monkeypatch.setattr(first_call, "enabled", False)
     (tmp_path / "code.py").write_text(f"def f(x):\n {BODIES[name]}\n")
     space = {"np": np, "math": math}
     exec(compile((tmp_path / "code.py").read_text(), str(tmp_path / "code.py"), "exec"), space)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import buffers
+from tensormagic.backend.running import buffers
 
 RNG = np.random.default_rng(0)
 V, X, W, S = np.ones(100_000), RNG.normal(size=(4000, 30)), RNG.normal(size=(30, 20)), RNG.normal(size=(300, 300))
@@ -243,7 +243,7 @@ def test_memory_at_hand_counts_as_left(monkeypatch):
         asked.append(sum(b.nbytes for blocks in buffers.pool._blocks.values() for b in blocks))
         return (300 << 20) - asked[-1]
 
-    monkeypatch.setattr("tensormagic.backend.room.available", left)
+    monkeypatch.setattr("tensormagic.backend.running.memory_limit.available", left)
     f = tm.compile(lambda x, y: x[:, None] * (y - 0.6875), "float64[n]", "float64[m]")
     buffers.pool.clear()
     buffers.pool.take((8 << 20,), np.dtype("f8"))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.functions.opaque_rules import is_opaque
+from tensormagic.functions.rules.opaque_rules import is_opaque
 from tensormagic.ir.errors import CaptureError, DifferentiationError, RuleError
 
 numba = pytest.importorskip("numba")

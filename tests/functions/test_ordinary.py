@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tensormagic.capture.names import find
-from tensormagic.capture.staging import conditioned, numpys
-from tensormagic.capture.staging.ordinary import ordinary
-from tensormagic.capture.ufuncs import UFUNCS
-from tensormagic.functions import first
+from tensormagic.capture.staging.analysis import lost_digits, numpy_functions
+from tensormagic.capture.staging.analysis.ordinary import ordinary
+from tensormagic.capture.values.ufuncs import UFUNCS
+from tensormagic.functions.calls import first_call
 
 X = np.arange(6.0)
 WEIGHTS = np.arange(6.0)
@@ -132,12 +132,12 @@ def test_what_is_kept_beside_a_call(name, made):
 
 @pytest.mark.parametrize("name", KEPT)
 def test_what_is_stored_is_put_back(name, made, monkeypatch):
-    monkeypatch.setattr(first, "_QUICKLY", 0)
+    monkeypatch.setattr(first_call, "_QUICKLY", 0)
     function = made(KEPT[name][0].replace("return", "np.ones(2)[3]\n    return"), "x, y")
     found = ordinary(function)
     assert found is not None
     given = [X.copy(), X + 1]
-    assert first.result_of(function, tuple(given)) is first.NOT
+    assert first_call.result_of(function, tuple(given)) is first_call.NOT
     np.testing.assert_array_equal(given, [X, X + 1])
 
 
@@ -156,9 +156,9 @@ def test_what_is_no_such_function(name, made):
 
 
 def test_functions_that_are_known_are_captured_too():
-    for function in numpys.FUNCTIONS:
+    for function in numpy_functions.FUNCTIONS:
         assert function in {*UFUNCS, np.matmul} or find(function) is not None or isinstance(function, type), function
-    for module, names in numpys.OF_MODULES.items():
+    for module, names in numpy_functions.OF_MODULES.items():
         for name in names:
             assert find(getattr(getattr(np, module), name)) is not None, name
 
@@ -183,7 +183,7 @@ def test_names_of_other_names(made):
     found = ordinary(function)
     assert found is not None
     np.testing.assert_array_equal(
-        found.asking(itertools.repeat(True), conditioned.Looks().names())(X + 1), limited_sum(1 / (X + 1), 1)
+        found.asking(itertools.repeat(True), lost_digits.Looks().names())(X + 1), limited_sum(1 / (X + 1), 1)
     )
 
 
@@ -206,7 +206,7 @@ def test_loops_over_ranges_run_as_they_are_written(name, made):
     body, same = AS_WRITTEN[name]
     function, asked = made(body), []
     clock = (asked.append(True) or True for _ in itertools.count())
-    run = ordinary(function).asking(clock, conditioned.Looks().names())
+    run = ordinary(function).asking(clock, lost_digits.Looks().names())
     assert (run.__code__ is function.__code__) == same
     np.testing.assert_array_equal(run(X), function(X))
     assert len(asked) >= 3

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import native
-from tensormagic.functions.origin import NOTHING
+from tensormagic.backend.compiling import native
+from tensormagic.functions.compiled.origin import NOTHING
 
 SQUARE, VECTOR = "float64[n, n]", "float64[n]"
 

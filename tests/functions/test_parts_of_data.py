@@ -67,7 +67,7 @@ def test_two_parts_between_which_data_decide():
 
 
 def test_parts_of_data_are_captured_once(monkeypatch: pytest.MonkeyPatch):
-    from tensormagic.functions.specialised import Specialised
+    from tensormagic.functions.calls.specialised import Specialised
 
     traces, usual = [0], Specialised.specialise
 

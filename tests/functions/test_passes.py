@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.reference import evaluate_graph
+from tensormagic.backend.numpy_tier.reference import evaluate_graph
 
 X, W = np.linspace(-1.0, 1.0, 3), np.linspace(0.5, 2.0, 3)
 CASES = {

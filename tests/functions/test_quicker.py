@@ -9,7 +9,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.config import config
-from tensormagic.functions import first, quicker
+from tensormagic.functions.calls import first_call, python_is_quicker
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def race(monkeypatch: Any):
     """Give what Python and machine code take for each run, in turn (seconds); gives who has run what since."""
     ran: list[str] = []
     took: dict[str, list[float]] = {}
-    own = first.result_of
+    own = first_call.result_of
 
     class Clock:
         def __init__(self) -> None:
@@ -30,17 +30,17 @@ def race(monkeypatch: Any):
     def result_of(function: Any, args: Any, begins: Any) -> Any:
         ran.append("python")
         result = own(function, args, begins)
-        ran[-1] = "asked" if result is first.NOT else "python"
+        ran[-1] = "asked" if result is first_call.NOT else "python"
         return result
 
     def begun(python: list[float], machine: list[float]) -> list[str]:
         took.update(python=python, machine=machine)
         return ran
 
-    monkeypatch.setattr(first, "enabled", True)
+    monkeypatch.setattr(first_call, "enabled", True)
     monkeypatch.setattr(config, "tier", "auto")
-    monkeypatch.setattr(quicker, "Clock", Clock)
-    monkeypatch.setattr(first, "result_of", result_of)
+    monkeypatch.setattr(python_is_quicker, "Clock", Clock)
+    monkeypatch.setattr(first_call, "result_of", result_of)
     return begun
 
 
@@ -133,5 +133,5 @@ def test_a_call_that_python_cannot_run_to_its_end_is_the_programs_again(race, mo
     called(f, ran, 1, X, 3)
     compiled(f, X, 3)
     assert called(f, ran, 6, X, 3)[-1] == "python"
-    monkeypatch.setattr(first, "result_of", lambda *_: first.NOT)
+    monkeypatch.setattr(first_call, "result_of", lambda *_: first_call.NOT)
     assert called(f, ran, 3, X, 3) == ["machine"] * 3

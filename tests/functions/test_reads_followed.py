@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.functions import specialised
+from tensormagic.functions.calls import specialised
 from tensormagic.ir.errors import CaptureError, GuardError
 from tests.functions import state_programs as states
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.functions import recaptured
+from tensormagic.functions.reads import recaptured
 
 
 class Chosen:

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import cache
-from tensormagic.backend.messages import Code
-from tensormagic.capture.staging import ordinary as texts
-from tensormagic.capture.staging.ordinary import ordinary
-from tensormagic.functions import first, remembered
+from tensormagic.backend.compiling import cache
+from tensormagic.backend.compiling.messages import Code
+from tensormagic.capture.staging.analysis import ordinary as texts
+from tensormagic.capture.staging.analysis.ordinary import ordinary
+from tensormagic.functions.calls import first_call, remembered_calls
 from tests.functions.test_first_looks import drawn, of
 
 _NUMBERS = itertools.count()
@@ -27,9 +27,9 @@ _NUMBERS = itertools.count()
 @pytest.fixture(autouse=True)
 def remembers(monkeypatch, tmp_path):
     """Records are kept, in a folder of the test's own; Python runs first calls."""
-    monkeypatch.setattr(first, "enabled", True)
-    monkeypatch.setattr(remembered, "enabled", True)
-    monkeypatch.setattr(remembered, "_waiting", {})
+    monkeypatch.setattr(first_call, "enabled", True)
+    monkeypatch.setattr(remembered_calls, "enabled", True)
+    monkeypatch.setattr(remembered_calls, "_waiting", {})
     monkeypatch.setattr(tm.config, "cache_folder", tmp_path / "cache")
 
 
@@ -41,7 +41,7 @@ def asked(monkeypatch):
     def noted(own: Any, name: str) -> Any:
         return lambda *args: (found.append(name), own(*args))[1]
 
-    for module, name in ((texts, "told"), (texts, "_asking"), (first, "graphs_of")):
+    for module, name in ((texts, "told"), (texts, "_asking"), (first_call, "graphs_of")):
         monkeypatch.setattr(module, name, noted(getattr(module, name), name))
     return found
 
@@ -122,11 +122,11 @@ def called(function: Any, args: tuple[Any, ...]) -> list[Any]:
         return [tm.tensor(function)(*given), *given]
 
 
-def known(function: Any, args: tuple[Any, ...]) -> remembered.Memory:
+def known(function: Any, args: tuple[Any, ...]) -> remembered_calls.Memory:
     """What is known of the texts of a call."""
     found = ordinary(function)
     assert found is not None
-    memory = remembered.memory_of(found, args)
+    memory = remembered_calls.memory_of(found, args)
     assert memory is not None
     return memory
 
@@ -140,7 +140,7 @@ def assert_same(one: list[Any], other: list[Any]) -> None:
 @pytest.mark.parametrize(("text", "args"), CASES.values(), ids=CASES)
 def test_a_known_text_is_not_looked_through_again(tmp_path, asked, text, args):
     before = called(loaded(tmp_path, text), args)
-    remembered.write()
+    remembered_calls.write()
     assert asked
     asked.clear()
     assert_same(called(loaded(tmp_path, text), args), before)  # of another file
@@ -164,7 +164,7 @@ def test_a_known_text_is_not_looked_through_again(tmp_path, asked, text, args):
 )
 def test_what_decides_a_record_names_it(tmp_path, change):
     called(loaded(tmp_path, STENCIL), (X, 0.01, 3))
-    remembered.write()
+    remembered_calls.write()
     assert known(loaded(tmp_path, STENCIL), (X, 0.01, 3)).kept is not None
     with tm.config.using(math=change.get("level", "stable")):
         function = loaded(tmp_path, change.get("text", STENCIL))
@@ -198,7 +198,7 @@ def test_loops_of_one_iteration_are_asked_about_anew(tmp_path, asked):
     args = 1e12 + X, 1
     function = loaded(tmp_path, text)
     expected = called(function, args)
-    remembered.write()
+    remembered_calls.write()
     assert_same(called(loaded(tmp_path, text), args), expected)
     assert_same(called(loaded(tmp_path, text), (1e12 + X, np.int64(1)))[:1], expected[:1])
 
@@ -209,7 +209,7 @@ def test_what_loses_digits_is_captured_where_the_text_is_known(tmp_path):
     for _ in range(2):
         np.testing.assert_allclose(called(loaded(tmp_path, ROOTS), large)[0], exact, rtol=1e-12)
         np.testing.assert_allclose(called(loaded(tmp_path, ROOTS), (X,))[0], np.sqrt(X + 1) - np.sqrt(X), rtol=1e-12)
-        remembered.write()
+        remembered_calls.write()
 
 
 def test_rules_are_asked_when_the_process_ends_where_the_call_has_not(tmp_path, asked):
@@ -218,7 +218,7 @@ def test_rules_are_asked_when_the_process_ends_where_the_call_has_not(tmp_path, 
     args = 3 * X, X
     called(loaded(tmp_path, text), args)
     assert "graphs_of" not in asked
-    remembered.write()
+    remembered_calls.write()
     assert "graphs_of" in asked
     asked.clear()
     assert known(loaded(tmp_path, text), args).verdicts
@@ -229,7 +229,7 @@ def test_a_damaged_record_is_none(tmp_path, damage):
     expected = called(loaded(tmp_path, STENCIL), (X, 0.01, 3))
     memory = known(loaded(tmp_path, STENCIL), (X, 0.01, 3))
     cache.write(memory.key, Code("first call", damage, 0.0))
-    remembered._records.cache_clear()  # as in a new process
+    remembered_calls._records.cache_clear()  # as in a new process
     assert known(loaded(tmp_path, STENCIL), (X, 0.01, 3)).kept is None
     assert_same(called(loaded(tmp_path, STENCIL), (X, 0.01, 3)), expected)
 
@@ -237,7 +237,7 @@ def test_a_damaged_record_is_none(tmp_path, damage):
 def test_copies_are_of_the_file_that_is_there(tmp_path):
     text = "def f(x, y):\n    for k in range(3):\n        x[1:] -= np.sum(y) / x[:-1]\n    return x\n"
     called(loaded(tmp_path, text), (X, 2 * X))
-    remembered.write()
+    remembered_calls.write()
     function = loaded(tmp_path, text)
     kept = known(function, (X, 2 * X)).kept
     assert kept is not None
@@ -252,16 +252,16 @@ def test_no_record_is_named_or_read_before_there_is_one(tmp_path, monkeypatch, r
     """Nor in a call that notes one: names are made of whole texts, and files are opened."""
     if records:
         called(loaded(tmp_path, ROOTS), (X,))
-        remembered.write()
+        remembered_calls.write()
     named: list[str] = []
     read: list[str] = []
-    own = remembered.source.text_of
-    monkeypatch.setattr(remembered.source, "text_of", lambda code: (named.append(code.co_name), own(code))[1])
-    monkeypatch.setattr(remembered.cache, "read", read.append)
+    own = remembered_calls.source.text_of
+    monkeypatch.setattr(remembered_calls.source, "text_of", lambda code: (named.append(code.co_name), own(code))[1])
+    monkeypatch.setattr(remembered_calls.cache, "read", read.append)
     called(loaded(tmp_path, STENCIL), (X, 0.01, 3))
     assert len(named) == records
     assert not read
-    assert remembered._waiting
+    assert remembered_calls._waiting
 
 
 @pytest.mark.share(4)
@@ -276,8 +276,8 @@ def test_what_loses_digits_is_captured_as_before(seed, tmp_path, monkeypatch):
     found: list[Any] = []
     for name in ("one.py", "other.py"):
         found.append(called(of(text, tmp_path / name), args)[0])
-        remembered.write()
-    monkeypatch.setattr(first, "enabled", False)
+        remembered_calls.write()
+    monkeypatch.setattr(first_call, "enabled", False)
     expected = called(of(text, tmp_path / "captured.py"), args)[0]
     for one in found:
         assert type(one) is type(expected)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.value import wrap
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import wrap
 from tests.ops.test_derivatives import check
 
 pytestmark = pytest.mark.usefixtures("by_numpy")

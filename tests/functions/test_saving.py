@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import cpu_loader, native, trust
-from tensormagic.functions import archive, saving
+from tensormagic.backend.compiling import native, trust
+from tensormagic.backend.cpu import loader as cpu_loader
+from tensormagic.functions.compiled import archive, saving
 from tests.programs.program import PROGRAMS
 from tests.programs.test_programs import assert_equal
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.plan import plan_graph
+from tensormagic.backend.planning.plan import plan_graph
 from tensormagic.config import config
 from tensormagic.transform.grad import value_and_gradient
 from tensormagic.transform.rewriting import rewrite

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import native
+from tensormagic.backend.compiling import native
 from tensormagic.session import tiers
 
 FUNCTIONS = {

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.functions import first
+from tensormagic.functions.calls import first_call
 from tests.functions.test_first_looks import of
 
 HELPERS = """
@@ -86,7 +86,7 @@ def test_sums_that_cancel(seed, tmp_path, monkeypatch):
     p = np.array([1.7, 1.1, 0.3])
     arguments: Any = np.stack([p + 1, p]) if "p[1]" in text else p, draw.choice((1.3, np.array([0.7, 1.9, 2.3]))), 1e-9
     found = tm.tensor(of(text, tmp_path / "given.py"))(*arguments)
-    monkeypatch.setattr(first, "enabled", False)
+    monkeypatch.setattr(first_call, "enabled", False)
     expected = tm.tensor(of(text, tmp_path / "again.py"))(*arguments)
     np.testing.assert_allclose(found, expected, rtol=1e-14, atol=0, err_msg=text)
 
@@ -100,7 +100,7 @@ def test_functions_of_the_users_that_are_called_like_others(name, body, tmp_path
     text = f"import numpy as np\ndef {name}(a, b):\n    return {body}\ndef f(p, r):\n    t = p * {name}(r, p * r)\n    return p + t - p\n"
     arguments = np.array([1.7, 1.1]), 1e-9
     found = tm.tensor(of(text, tmp_path / "given.py"))(*arguments)
-    monkeypatch.setattr(first, "enabled", False)
+    monkeypatch.setattr(first_call, "enabled", False)
     expected = tm.tensor(of(text, tmp_path / "again.py"))(*arguments)
     np.testing.assert_allclose(found, expected, rtol=1e-14, atol=0)
 
@@ -123,6 +123,6 @@ def test_what_one_function_negates_and_another_adds(name, tmp_path, monkeypatch)
     text = f"import numpy as np\n{helper}\ndef f(p):\n    return {body}\n"
     x = np.array([1.0, -2.0, 0.5, 3.0, 0.1, 7.0])
     found = tm.tensor(of(text, tmp_path / "given.py"))(x)
-    monkeypatch.setattr(first, "enabled", False)
+    monkeypatch.setattr(first_call, "enabled", False)
     expected = tm.tensor(of(text, tmp_path / "again.py"))(x)
     np.testing.assert_allclose(found, expected, rtol=1e-14, atol=0)

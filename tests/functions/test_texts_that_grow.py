@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture.staging import loops
+from tensormagic.capture.staging.loops import fixpoint
 
 
 def rows(x: Any) -> Any:
@@ -73,8 +73,8 @@ GROWING = rows, either, halvings, before, in_a_table
 @pytest.mark.filterwarnings("ignore::tensormagic.PlainRunWarning")
 def test_a_text_that_grows_is_pythons(f: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     passes: list[int] = []
-    count = loops.texts_among
-    monkeypatch.setattr(loops, "texts_among", lambda value: passes.append(count(value)) or passes[-1])
+    count = fixpoint.texts_among
+    monkeypatch.setattr(fixpoint, "texts_among", lambda value: passes.append(count(value)) or passes[-1])
     x = np.array([1.0, 3.0, 2.5])
     made = tm.tensor(f)
     with tm.config.using(tier="numpy"):

@@ -8,8 +8,8 @@ import itertools
 import numpy as np
 import pytest
 
-from tensormagic.capture.staging.in_text import leaves_of, linear_in
-from tensormagic.capture.staging.ordinary import _mode, ordinary
+from tensormagic.capture.staging.analysis.ordinary import _mode, ordinary
+from tensormagic.capture.staging.analysis.text_features import leaves_of, linear_in
 
 
 def squared(v):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture.traces import chained
+from tensormagic.capture.errors.traces import chained
 
 
 def lines_of(error: BaseException) -> list[str]:

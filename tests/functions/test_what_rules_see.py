@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture.staging.conditioned import Looks
-from tensormagic.capture.staging.ordinary import ordinary
-from tensormagic.capture.staging.run_over import may_run_over
-from tensormagic.functions import first
+from tensormagic.capture.staging.analysis.lost_digits import Looks
+from tensormagic.capture.staging.analysis.ordinary import ordinary
+from tensormagic.capture.staging.analysis.overflows import may_run_over
+from tensormagic.functions.calls import first_call
 from tensormagic.session import programs
-from tensormagic.transform.rewriting.beyond_folds import BEYOND_FOLDS
-from tensormagic.transform.rewriting.trial import changes_digits
+from tensormagic.transform.rewriting.themes.overflows_of_folds import BEYOND_FOLDS
+from tensormagic.transform.rewriting.users.trial import changes_digits
 from tests.functions.test_first_looks import LOSES, drawn, of
 
 PARTS = (
@@ -145,7 +145,7 @@ def told(text: str, arguments: tuple[Any, ...], folder: Any, monkeypatch: Any) -
     known = ordinary(function)
     if known is None or not known.looks:
         return None
-    rules = first._Rules(known, arguments)
+    rules = first_call._Rules(known, arguments)
     fired: list[str] = []
     own = programs.rewrite
 
@@ -158,7 +158,7 @@ def told(text: str, arguments: tuple[Any, ...], folder: Any, monkeypatch: Any) -
         return done
 
     monkeypatch.setattr(programs, "rewrite", rewrite)
-    monkeypatch.setattr(first, "enabled", False)
+    monkeypatch.setattr(first_call, "enabled", False)
     try:
         with np.errstate(all="ignore"):
             known.asking(itertools.repeat(True), blind(), rules.shorts)(*_copies(arguments))
@@ -227,7 +227,7 @@ def test_where_rules_see_nothing_python_runs_the_first_call(tmp_path):
     x = np.full(5, 1 / 3)
     expected = function(x.copy(), 3)
     np.testing.assert_array_equal(
-        first.result_of(function, (x, 3)), expected
+        first_call.result_of(function, (x, 3)), expected
     )  # 0 but for the first one: all digits are lost
     np.testing.assert_array_equal(x, expected)
 
@@ -237,7 +237,7 @@ def test_numbers_that_python_computes(line, tmp_path):
     text = f"import numpy as np\ndef f(x, n):\n    {line}\n    return np.sqrt(x + 1) - np.sqrt(x)\n"
     known = ordinary(of(text, tmp_path / "given.py"))
     assert known is not None
-    assert not first._Rules(known, (np.ones(3), 2)).see_nothing()
+    assert not first_call._Rules(known, (np.ones(3), 2)).see_nothing()
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_numbers_in_loops(body, nothing, tmp_path):
     text = f"import numpy as np\ndef f(x, n):\n    s, y = 0.5, np.zeros_like(x)\n    {body}\n    return s, y\n"
     known = ordinary(of(text, tmp_path / "given.py"))
     assert known is not None
-    assert first._Rules(known, (np.ones(4), 3)).see_nothing() == nothing
+    assert first_call._Rules(known, (np.ones(4), 3)).see_nothing() == nothing
 
 
 PART = "def part(x, n):\n    y = x\n    for k in range(n):\n        y = np.exp(x)\n    return y\n"
@@ -343,7 +343,7 @@ def test_rules_see_nothing_in_stencils(body, tmp_path):
     text = f"import numpy as np\ndef f(x, y, n):\n    j = 2\n    for i in range(1, n):\n        {body}\n    return x\n"
     known = ordinary(of(text, tmp_path / "given.py"))
     assert known is not None
-    assert first._Rules(known, (np.ones((5, 5)), np.ones((5, 5)), 4)).see_nothing()
+    assert first_call._Rules(known, (np.ones((5, 5)), np.ones((5, 5)), 4)).see_nothing()
 
 
 @pytest.mark.parametrize("what", ["np.sqrt(a * a + 1)", "a / (a * a + c * c)"])
@@ -351,8 +351,8 @@ def test_where_squares_run_over_the_call_is_captured_though_differences_do_not_m
     text = f"import numpy as np\ndef f(x, c):\n    a = x - x.mean()\n    return {what}\n"
     function = of(text, tmp_path / "given.py")
     small = np.linspace(0.0, 1.0, 2**12) + 1e7  # the differences lose digits
-    assert first.result_of(function, (small, 0.5)) is not first.NOT
-    assert first.result_of(function, (small * 1e160, 0.5)) is first.NOT
+    assert first_call.result_of(function, (small, 0.5)) is not first_call.NOT
+    assert first_call.result_of(function, (small * 1e160, 0.5)) is first_call.NOT
 
 
 OF_NUMBERS = {
@@ -378,9 +378,9 @@ def test_where_squares_are_of_pythons_numbers_these_alone_are_looked_at(name, tm
     function = of(text, tmp_path / "given.py")
     x, y = np.linspace(0.0, 1.0, 2**12) + 1e7, np.linspace(1.0, 2.0, 2**12)  # the differences lose digits
     y[7] = 1e-295  # near the end of its range
-    np.testing.assert_array_equal(first.result_of(function, (x, y, 0.5, 0.25, 2)), function(x, y, 0.5, 0.25, 2))
-    assert first.result_of(function, (x, y, 1e180, 0.25, 2)) is first.NOT
-    assert first.result_of(function, (x, y, 1e-180, 1e-190, 2)) is first.NOT
+    np.testing.assert_array_equal(first_call.result_of(function, (x, y, 0.5, 0.25, 2)), function(x, y, 0.5, 0.25, 2))
+    assert first_call.result_of(function, (x, y, 1e180, 0.25, 2)) is first_call.NOT
+    assert first_call.result_of(function, (x, y, 1e-180, 1e-190, 2)) is first_call.NOT
 
 
 @pytest.mark.parametrize(
@@ -391,7 +391,7 @@ def test_numbers_that_are_put_into_arrays_are_looked_at_there(made, tmp_path):
     text = f"import numpy as np\ndef f(x, h, k):\n    d, a = x - x.mean(), {made}\n    return d / (a * a + k * k)\n"
     function = of(text, tmp_path / "given.py")
     x = np.linspace(0.0, 1.0, 2**12) + 1e7
-    assert first.result_of(function, (x, 1e180, 0.25)) is first.NOT
+    assert first_call.result_of(function, (x, 1e180, 0.25)) is first_call.NOT
 
 
 NORMAL = """
@@ -426,7 +426,7 @@ def test_axes_of_one_element_are_seen_as_such_or_not_told(body, tmp_path):
     text = f"import numpy as np\ndef f(w, b):\n    c = np.log(w) - w\n    {body}, c\n"
     known = ordinary(of(text, tmp_path / "given.py"))
     assert known is not None
-    told = first._Rules(known, (np.ones((4, 4)), np.ones((4, 1)))).see_nothing()
+    told = first_call._Rules(known, (np.ones((4, 4)), np.ones((4, 1)))).see_nothing()
     assert told == ("b[:]" in body)
 
 
@@ -448,4 +448,4 @@ def test_integers_of_many_digits_are_no_error_of_the_first_call(tmp_path):
     text = "import numpy as np\ndef f(x, n):\n    return np.sqrt(x + 1) - np.sqrt(x) * n\n"
     known = ordinary(of(text, tmp_path / "given.py"))
     assert known is not None
-    assert not first._Rules(known, (np.ones(3), 10**30)).see_nothing()
+    assert not first_call._Rules(known, (np.ones(3), 10**30)).see_nothing()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tensormagic.backend.buffers import Pool
+from tensormagic.backend.running.buffers import Pool
 from tensormagic.ir.counting import ONE, count
 
 

@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture.staging.needs_python import BeginsWeakly, NeedsPython, UnlikeDTypesError, UnlikeShapesError
+from tensormagic.capture.staging.trials.needs_python import (
+    BeginsWeakly,
+    NeedsPython,
+    UnlikeDTypesError,
+    UnlikeShapesError,
+)
 from tensormagic.ir.errors import CaptureError, DTypeError, GuardError, ShapeError
 from tensormagic.ops.effects.outside import Changed
 

@@ -5,16 +5,17 @@ import random
 import numpy as np
 import pytest
 
-from tensormagic.ir import driver, site, weights
-from tensormagic.ir.driver import rewrite_graph, rewrite_nodes
+from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.rule_text import show
-from tensormagic.ir.rules import WILD, Constant, Positive, assuming, find, number
+from tensormagic.ir.rewriting import driver, weights
+from tensormagic.ir.rewriting.driver import rewrite_graph, rewrite_nodes
+from tensormagic.ir.rewriting.rule_text import show
+from tensormagic.ir.rewriting.rules import WILD, Constant, Positive, assuming, find, number
+from tensormagic.ir.rewriting.table import Table
+from tensormagic.ir.rewriting.weights import lighter
 from tensormagic.ir.site import Site
-from tensormagic.ir.table import Table
 from tensormagic.ir.type import Type, array, symbol
-from tensormagic.ir.weights import lighter
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, parameter
 from tensormagic.ops.move import broadcast

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensormagic.backend import reference
+from tensormagic.backend.numpy_tier import reference
 from tensormagic.ir.bounds import floor_of_nodes
 from tensormagic.ir.closing import close
 from tensormagic.ir.errors import ParseError, ShapeError

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from tensormagic.ir.driver import _Pass, rewrite_graph, rewrite_nodes
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
-from tensormagic.ir.table import Table
+from tensormagic.ir.rewriting.driver import _Pass, rewrite_graph, rewrite_nodes
+from tensormagic.ir.rewriting.table import Table
+from tensormagic.ir.rewriting.within import ops_within, within
 from tensormagic.ir.type import array, symbol
-from tensormagic.ir.within import ops_within, within
 from tensormagic.ops.leaf import parameter
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.scalars.scalar import absolute, add, cos, exp, log, log1p, multiply, negative, sin, sqrt, tanh

@@ -18,9 +18,11 @@ from traitlets.config import Config
 
 import tensormagic as tm
 from tensormagic import session
-from tensormagic.capture import limits, usercode, warned_of
+from tensormagic.capture import limits
+from tensormagic.capture.errors import repeated_warnings
+from tensormagic.capture.python import usercode
 from tensormagic.ir import node as node_module
-from tensormagic.notebook import outgrown
+from tensormagic.notebook.cells import as_plain_python
 
 
 @dataclass
@@ -128,8 +130,8 @@ def notebook(shell: InteractiveShell, first_names: frozenset[str], monkeypatch: 
     session.programs._executables.clear()  # labels of cells begin anew: nothing may remember those of other tests
     session.demand._forms.known.clear()
     usercode.cells.clear()
-    outgrown._given_up.clear()
-    warned_of._registries.clear()
+    as_plain_python._given_up.clear()
+    repeated_warnings._registries.clear()
     for made in list(node_module._made.values()):  # at once: a thread in the background may add to it
         if (node := made()) is not None:
             node.sites = None

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.tables import Labelled
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.tables.labelled import Labelled
+from tensormagic.capture.values.value import Tensor
 
 MOST = 20_000  # elements of one array, and items of one container, that are kept
 RELATIVE = 1e-7  # where two values have the same digits

@@ -154,7 +154,7 @@ def test_what_a_generator_raises_is_shown_at_its_line(notebook, fault, message):
     assert message in out
     assert "line 3" in out
     assert f"    yield np.sin(x) * 2, {fault}" in out
-    assert "functions/rules.py" not in out
+    assert "functions/rules/declared.py" not in out
     assert "user.py" not in out
     assert "faulty" not in tm.rules.own
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tensormagic.capture import names
-from tensormagic.capture.staging import calls_back
+from tensormagic.capture.staging.calls import calls_back
 from tests.notebook.conftest import Notebook
 from tests.notebook.test_sessions import differences
 

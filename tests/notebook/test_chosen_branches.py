@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tensormagic.notebook.display import Report
+from tensormagic.notebook.display.shown import Report
 
 ONE = "so the graph has that side alone"
 EACH = "and the graph has the side that was taken each time"

@@ -10,9 +10,9 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.ir.errors import DifferentiationError
-from tensormagic.notebook.display import with_heading
+from tensormagic.notebook.display.shown import with_heading
+from tensormagic.notebook.display.value_texts import value_text
 from tensormagic.notebook.pictures.labels import width
-from tensormagic.notebook.value_texts import value_text
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 CELL = """%%tensor {options}

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tensormagic.notebook import display
+from tensormagic.notebook.display import shown
 from tensormagic.notebook.pictures import draw as drawing
 from tensormagic.notebook.pictures import naming
 from tensormagic.notebook.pictures.message import EAGER_BELOW, part
@@ -41,7 +41,7 @@ def laid(monkeypatch) -> list[str]:
 @pytest.mark.parametrize("name", LARGE)
 def test_a_large_graph_is_laid_out_where_that_is_asked_for(notebook, monkeypatch, laid, name):
     notebook.ok("n = 20")
-    monkeypatch.setattr(display, "_MOST_UNASKED", 8)
+    monkeypatch.setattr(shown, "_MOST_UNASKED", 8)
     ran = notebook.ok("%%tensor\n" + LARGE[name])
     assert not laid
     assert "nodes, which %%tensor --show graph draws" in ran.data["text/plain"]
@@ -54,7 +54,7 @@ def test_a_large_graph_is_laid_out_where_that_is_asked_for(notebook, monkeypatch
 def test_a_large_graph_is_not_rewritten_for_its_line(notebook, monkeypatch, name):
     """What a run has not rewritten is not rewritten to say what rules did: the line tells where that is said."""
     notebook.ok("n = 20")
-    monkeypatch.setattr(display, "_MOST_UNASKED", 8)
+    monkeypatch.setattr(shown, "_MOST_UNASKED", 8)
     asked = []
     own = programs.rewrite
     monkeypatch.setattr(programs, "rewrite", lambda *a, **k: (asked.append(1), own(*a, **k))[1])

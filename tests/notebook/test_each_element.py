@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from tensormagic.capture.staging import each_element
+from tensormagic.capture.staging.calls import each_element
 from tests.notebook.sameness import difference, form
 
 START = """import math

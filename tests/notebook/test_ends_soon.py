@@ -8,7 +8,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.capture import limits
-from tensormagic.capture.staging import extremes
+from tensormagic.capture.staging.numbers import extremes
 from tests.notebook.test_outgrown import python
 
 IDLE = {  # cells whose iterations and calls put nothing into the graph

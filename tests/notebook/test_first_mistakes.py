@@ -12,7 +12,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.ir.errors import ArgumentError, DifferentiationError, StaleGradientWarning
-from tensormagic.notebook.looked_at import computing
+from tensormagic.notebook.cells.showing_lines import computing
 
 # which arguments are meant --------------------------------------------------------------------------------------------
 

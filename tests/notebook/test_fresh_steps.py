@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tensormagic.ir.errors import StaleGradientWarning
-from tensormagic.notebook.fresh_steps import fresh
+from tensormagic.notebook.cells.fresh_steps import fresh
 
 RATE, STEPS = 0.05, 7
 BEGINS = {

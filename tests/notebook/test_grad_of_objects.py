@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from tensormagic.capture.remade import Gradient
+from tensormagic.capture.foreign.rebuilt_containers import Gradient
 from tensormagic.ir.errors import ConstantGradientWarning
 
 START = """

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from tensormagic.backend.reference import evaluate_graph
+from tensormagic.backend.numpy_tier.reference import evaluate_graph
 from tensormagic.notebook.pictures import measure as measuring
 from tensormagic.notebook.pictures.adaptor import Portrait, portrait
 from tensormagic.notebook.pictures.details import Details

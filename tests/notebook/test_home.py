@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tensormagic.capture import home
+from tensormagic.capture.inputs import notebook_names
 from tests.notebook.conftest import Notebook
 
 READING = """
@@ -187,4 +187,4 @@ def test_history_of_thousands_of_cells_is_passed_by(notebook: Notebook) -> None:
     assert np.array_equal(notebook["global_name"], [1, 2, 3])
     assert "x" not in notebook.shell.user_ns
     assert all(f"_i{k}" in notebook.shell.user_ns for k in range(3000))
-    assert "_i2999" not in home.seen(notebook.shell.user_ns, ("x",))
+    assert "_i2999" not in notebook_names.seen(notebook.shell.user_ns, ("x",))

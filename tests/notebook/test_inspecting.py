@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tensormagic import session
-from tensormagic.notebook import inspecting
+from tensormagic.notebook.display import inspecting
 
 CELL = "%%tensor --grad w,b --quiet\nz = X @ w + b\nloss = np.mean(np.log(1 + np.exp(-y * z)))\nloss"
 

@@ -28,7 +28,7 @@ def test_one_before_the_cell_is_not_lost(notebook, monkeypatch):
         monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tensormagic.capture.inputs.secure_all", stop)
+    monkeypatch.setattr("tensormagic.capture.inputs.snapshots.secure_all", stop)
     assert isinstance(notebook(WAIT).error, KeyboardInterrupt)
 
 

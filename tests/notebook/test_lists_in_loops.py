@@ -6,7 +6,7 @@ from contextlib import redirect_stdout
 import numpy as np
 import pytest
 
-from tensormagic.capture.elements import Element
+from tensormagic.capture.values.list_elements import Element
 from tensormagic.ir.node import topological
 
 START = (

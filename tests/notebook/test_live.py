@@ -15,7 +15,7 @@ import ipywidgets
 import traitlets
 
 import tensormagic as tm
-from tensormagic.functions.callables import of_callable
+from tensormagic.functions.calls.callables import of_callable
 from tensormagic.ir.errors import ArgumentError, CaptureError
 from tensormagic.notebook.live.ranges import parameter
 from tensormagic.notebook.live.sweep import Numbers

@@ -13,7 +13,7 @@ pytest.importorskip("anywidget")
 import traitlets
 
 import tensormagic as tm
-from tensormagic.functions.callables import of_callable
+from tensormagic.functions.calls.callables import of_callable
 from tensormagic.notebook.live.ranges import parameter
 from tensormagic.notebook.live.sweep import Numbers, Star
 from tests.notebook.live_views import unpacked

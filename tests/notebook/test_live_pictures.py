@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("anywidget")
 
-from tensormagic.functions.callables import of_callable
+from tensormagic.functions.calls.callables import of_callable
 from tensormagic.notebook.live.plots.contours import contour
 from tensormagic.notebook.live.plots.curves import curve
 from tensormagic.notebook.live.plots.finer import finer

@@ -77,7 +77,7 @@ def views(view: View) -> list[View]:
 
 def captured(notebook, cell) -> View:
     """The captured view of a cell's value, as it is drawn."""
-    from tensormagic.notebook.display import Report
+    from tensormagic.notebook.display.shown import Report
 
     made: list[View] = []
     bundle = Report.bundle

@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from tensormagic.notebook.misfit import found_in, rows, sheet
+from tensormagic.notebook.errors.shape_pictures import found_in, rows, sheet
 
 DRAWN = {
     "broadcasting": (

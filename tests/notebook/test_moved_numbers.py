@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tensormagic.capture import limits
-from tensormagic.capture.staging import repeating
+from tensormagic.capture.staging.loops import repeating
 from tests.notebook.moving_programs import START, program
 from tests.notebook.test_student_cells import plain
 

@@ -131,10 +131,10 @@ def test_another_number_takes_the_same_graph(imported: Notebook):
 
 
 def test_many_elements_of_a_list_that_nobody_reads_cost_little(imported: Notebook):
-    from tensormagic.capture import living
+    from tensormagic.capture.values import live_values
 
     imported.ok("%%tensor\nstep = 0.5\nx, L = 1.0, []\nfor i in range(2000):\n    x += step\n    L.append(x)")
-    before = len(living.held())
+    before = len(live_values.held())
     assert before < 2000
     assert float(imported["L"][1999]) == 1001.0
-    assert len(living.held()) == before + 1
+    assert len(live_values.held()) == before + 1

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tensormagic.notebook.panels import PANELS
+from tensormagic.notebook.display.panels import PANELS
 
 CELLS = {
     "value": ("", "np.log(1 + np.exp(w)).sum()"),
@@ -51,7 +51,7 @@ def test_a_panel_is_shown_of_every_cell(notebook, panel, cell):
     assert len(text) > len(alone), f"{panel} shows no text"
     reader = Balanced()
     reader.feed(page)
-    assert not reader.open, f"{panel} leaves {reader.open} open: are its words escaped (notebook/forms.py)?"
+    assert not reader.open, f"{panel} leaves {reader.open} open: are its words escaped (notebook/display/forms.py)?"
     if "image/svg+xml" in ran.data:
         ET.fromstring(ran.data["image/svg+xml"])
 

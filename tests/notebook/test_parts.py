@@ -9,8 +9,8 @@ import pytest
 import tensormagic as tm
 from tensormagic.capture.stores.outside import Outside
 from tensormagic.capture.stores.place import Place
-from tensormagic.capture.value import Tensor
-from tensormagic.functions import specialised
+from tensormagic.capture.values.value import Tensor
+from tensormagic.functions.calls import specialised
 from tensormagic.ir.errors import CaptureError, DifferentiationError
 from tests.notebook.part_programs import program
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture import usercode
+from tensormagic.capture.python import usercode
 
 
 def test_lazy_values_of_plain_cells_name_their_cell(notebook):

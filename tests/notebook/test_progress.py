@@ -8,7 +8,7 @@ import numpy as np
 
 import tensormagic as tm
 from tensormagic import session
-from tensormagic.notebook import progress
+from tensormagic.notebook.display import progress
 from tensormagic.notebook.widgets import strips
 
 

@@ -5,11 +5,11 @@ import gc
 import numpy as np
 
 from tensormagic import session
-from tensormagic.capture import living
+from tensormagic.capture.values import live_values
 
 
 def test_runs_of_a_cell_start_from_values(notebook, run_sizes, monkeypatch):
-    monkeypatch.setattr(living, "LONG", 30)
+    monkeypatch.setattr(live_values, "LONG", 30)
     notebook.ok("import numpy as np\nX, w = np.eye(3) + 1, np.zeros(3)")
     for _ in range(15):
         notebook.ok("%%tensor --grad w --show none\nloss = np.mean((X @ w - 1) ** 2)\nloss")
@@ -22,7 +22,7 @@ def test_runs_of_a_cell_start_from_values(notebook, run_sizes, monkeypatch):
 
 
 def test_what_one_cell_computes_on_the_way_stays_fused(notebook, monkeypatch):
-    monkeypatch.setattr(living, "LONG", 1)
+    monkeypatch.setattr(live_values, "LONG", 1)
     notebook.ok("%%tensor --show none\nz = np.sin(w + 1) * w\nloss = (z * z).sum()\nloss")
     assert not session.is_computed(notebook["z"].node)
     notebook.ok("%%tensor --show none --math real\n(z * 3).sum()")
@@ -32,8 +32,8 @@ def test_what_one_cell_computes_on_the_way_stays_fused(notebook, monkeypatch):
 
 
 def test_a_gradient_goes_back_through_what_was_let_go(notebook, monkeypatch):
-    monkeypatch.setattr(living, "SEARCH_BYTES", 0)
-    monkeypatch.setattr(living, "LARGE", 8)
+    monkeypatch.setattr(live_values, "SEARCH_BYTES", 0)
+    monkeypatch.setattr(live_values, "LARGE", 8)
     notebook.ok("import numpy as np\nx = np.array([1.0, 2.0])")
     notebook.ok("%%tensor --show none\ny = x * x")
     for _ in range(6):

@@ -12,8 +12,8 @@ import pytest
 import tensormagic as tm
 from tensormagic import session
 from tensormagic.capture import clocks
-from tensormagic.capture.value import Tensor
-from tensormagic.notebook.timed import Timed
+from tensormagic.capture.values.value import Tensor
+from tensormagic.notebook.cells.timed_cells import Timed
 
 
 @pytest.fixture

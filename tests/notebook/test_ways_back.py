@@ -184,7 +184,7 @@ def test_a_still_picture_makes_no_claim_where_that_would_take_long(started, cell
 
 @pytest.mark.parametrize("name", BRANCHES)
 def test_frames_say_what_ran(started, name):
-    from tensormagic.notebook.display import Report
+    from tensormagic.notebook.display.shown import Report
 
     cell, said = BRANCHES[name]
     scenes = []

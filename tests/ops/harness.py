@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.backend import reference
+from tensormagic.backend.numpy_tier import reference
 from tensormagic.ir.closing import close
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node

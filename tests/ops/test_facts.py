@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensormagic.backend.numpy_text import numpy_source
+from tensormagic.backend.numpy_tier.text import numpy_source
 from tensormagic.ir.errors import CaptureError, DTypeError
 from tensormagic.ops.fold import fold
 from tensormagic.ops.fold_kind import Fold, Row

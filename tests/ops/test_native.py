@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import tensormagic  # noqa: F401 (fills the registry)
-from tensormagic.backend.native import compiled
-from tensormagic.backend.plan import plan_graph
-from tensormagic.backend.reference import evaluate_graph
+from tensormagic.backend.compiling.native import compiled
+from tensormagic.backend.numpy_tier.reference import evaluate_graph
+from tensormagic.backend.planning.plan import plan_graph
 from tensormagic.ir.closing import close
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.node import Node

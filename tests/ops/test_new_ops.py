@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tensormagic.capture.names import FUNCTIONS
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.value import wrap
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ops.fold import fold, reduce_sum
 from tensormagic.ops.fold_kind import Fold

@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 
-import tensormagic.capture.namespace  # noqa: F401 (which says what is captured)
+import tensormagic.capture.inputs.namespace  # noqa: F401 (which says what is captured)
 from tensormagic.capture.names import FUNCTIONS
 from tests.programs.growing import Program
 

@@ -13,7 +13,9 @@ import numpy as np
 
 import tensormagic as tm
 from tensormagic import session
-from tensormagic.capture.staging import carries, choice, grown, recursive, regions
+from tensormagic.capture.staging import regions
+from tensormagic.capture.staging.branches import choice
+from tensormagic.capture.staging.loops import carries, grown_lists, recursive
 from tensormagic.capture.staging.regions import of_type
 from tests.capture.harness import assert_equal, cell, form
 from tests.programs.errors_of_programs import DifferenceError, judged, missed, quiet
@@ -162,7 +164,7 @@ def _is_promoted(ours: Any, numpys: Any) -> bool:
 def promotions() -> Generator[list[Any]]:
     """What control flow makes of numbers of several kinds, while this holds."""
     found: list[Any] = []
-    begins: Any = grown.GrownList.zero.fget
+    begins: Any = grown_lists.GrownList.zero.fget
 
     def noting(node: Any, t: Any) -> Any:
         own = node.type
@@ -175,9 +177,9 @@ def promotions() -> Generator[list[Any]]:
         return begins(values)
 
     with contextlib.ExitStack() as stack:
-        for module in (carries, choice, grown, recursive, regions):
+        for module in (carries, choice, grown_lists, recursive, regions):
             stack.enter_context(mock.patch.object(module, "of_type", noting))
-        stack.enter_context(mock.patch.object(grown.GrownList, "zero", property(zero)))
+        stack.enter_context(mock.patch.object(grown_lists.GrownList, "zero", property(zero)))
         yield found
 
 

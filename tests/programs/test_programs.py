@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import cpu, threads
+from tensormagic.backend.printing import kernel_source
+from tensormagic.backend.running import threads
 from tests.programs import discrete, matrices, nets, physics, solvers, stencils
 from tests.programs.program import PROGRAMS, Program
 
@@ -76,7 +77,7 @@ def test_any_number_of_threads_gives_the_same_bits(program: Program, monkeypatch
     monkeypatch.setattr(tm.config, "tier", "numba")
     monkeypatch.setattr(tm.config, "threads", 1)
     monkeypatch.setattr(threads, "_least", 0)
-    monkeypatch.setattr(cpu, "INSIDE", 1 << 10)
+    monkeypatch.setattr(kernel_source, "INSIDE", 1 << 10)
     arguments, ours = program.make(program.large), tm.tensor(program.function)
     found: list[Any] = []
     for count in (1, 2, 3, 16):

@@ -453,11 +453,11 @@ MISSING: dict[str, str] = {
 """Rows that do not fire, and why."""
 
 ELSEWHERE: dict[str, str] = {
-    "159": "`backend/schedule.py`: elementwise chains are one kernel",
-    "160": "`backend/schedule.py`: a fold and what it folds are one kernel",
-    "161": "`backend/schedule.py`: gathers are read within kernels",
-    "162": "`backend/memory.py`: buffers are used again",
+    "159": "`backend/planning/schedule.py`: elementwise chains are one kernel",
+    "160": "`backend/planning/schedule.py`: a fold and what it folds are one kernel",
+    "161": "`backend/planning/schedule.py`: gathers are read within kernels",
+    "162": "`backend/planning/shared_arrays.py`: buffers are used again",
     "163": "sums are n-ary in rules of the level real: constants meet, and what cancels goes",
-    "172": "`backend/states.py`: states of loops are stored in place",
+    "172": "`backend/planning/recorded_states.py`: states of loops are stored in place",
 }
 """Rewrites that are no rules: where they are made."""

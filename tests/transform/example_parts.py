@@ -9,8 +9,8 @@ from tensormagic.ops.leaf import constant, iota
 from tensormagic.ops.matrices import matrix
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
-from tensormagic.transform.rewriting.expansions import less_beginning
-from tensormagic.transform.rewriting.terms import behind
+from tensormagic.transform.rewriting.sums.expansions import less_beginning
+from tensormagic.transform.rewriting.sums.terms import behind
 
 
 def one_less_cosine(x: Node) -> Node:

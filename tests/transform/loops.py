@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import tensormagic as tm
-from tensormagic.backend.reference import evaluate_graph
+from tensormagic.backend.numpy_tier.reference import evaluate_graph
 from tensormagic.config import config
 from tensormagic.ir.graph import Graph
 from tensormagic.transform.rewriting import rewrite

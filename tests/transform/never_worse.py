@@ -14,7 +14,7 @@ import numpy as np
 from scipy import special
 
 import tensormagic as tm
-from tensormagic.backend.reference import evaluate_graph
+from tensormagic.backend.numpy_tier.reference import evaluate_graph
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import topological
 from tensormagic.ops.leaf import CONSTANT

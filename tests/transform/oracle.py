@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import mpmath
 import numpy as np
 
-from tensormagic.backend.reference import evaluate_graph
+from tensormagic.backend.numpy_tier.reference import evaluate_graph
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make, topological
-from tensormagic.ir.rules import WILD, Rule, build
+from tensormagic.ir.rewriting.rules import WILD, Rule, build
 from tensormagic.ir.type import array, symbol
 from tensormagic.ops.effects.checks import assumed
 from tensormagic.ops.leaf import CONSTANT, constant, parameter

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tensormagic.backend.reference import evaluate_graph
+from tensormagic.backend.numpy_tier.reference import evaluate_graph
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.rules import Rule
+from tensormagic.ir.rewriting.rules import Rule
 from tests.transform.example import Example
 from tests.transform.oracle import instances, same_bits, values_of
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tensormagic.backend import reference
+from tensormagic.backend.numpy_tier import reference
 from tensormagic.ir import site
 from tensormagic.ir.closing import close
 from tensormagic.ir.graph import Graph

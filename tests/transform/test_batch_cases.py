@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tensormagic.backend import reference
+from tensormagic.backend.numpy_tier import reference
 from tensormagic.ir.closing import close
 from tensormagic.ir.errors import CaptureError, ShapeError
 from tensormagic.ops.leaf import INPUT, Source, input_node, parameter

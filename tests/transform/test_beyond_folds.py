@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.plan import plan_graph
+from tensormagic.backend.planning.plan import plan_graph
 from tensormagic.transform.rewriting import rewrite
 
 LENGTHS = {
@@ -292,7 +292,7 @@ def test_an_ordinary_length_reads_elements_once():
             return getattr(ufunc, method)(*plain, **options)
 
     graph = rewrite(tm.trace(LENGTHS["sum of squares"], x)).graph
-    from tensormagic.backend.reference import evaluate_graph
+    from tensormagic.backend.numpy_tier.reference import evaluate_graph
 
     evaluate_graph(graph, [x.view(Seen)])
     assert calls == [np.square]

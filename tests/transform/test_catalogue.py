@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tensormagic.backend.reference import evaluate_graph
+from tensormagic.backend.numpy_tier.reference import evaluate_graph
 from tensormagic.config import config
 from tests.transform.catalogue import ELSEWHERE, MISSING, ROWS, fires, function, normal, values
 

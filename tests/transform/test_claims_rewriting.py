@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.plan import plan_graph
-from tensormagic.backend.reference import evaluate_graph
+from tensormagic.backend.numpy_tier.reference import evaluate_graph
+from tensormagic.backend.planning.plan import plan_graph
 from tensormagic.config import config
 from tensormagic.ir import site
 from tensormagic.ir.errors import RuleError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy
 
-from tensormagic.transform.colouring import column_colours, star_colours, star_places
+from tensormagic.transform.sparse.colouring import column_colours, star_colours, star_places
 
 
 def random_pattern(seed, rows, columns, *, symmetric=False):

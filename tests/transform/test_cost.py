@@ -8,12 +8,12 @@ import pytest
 import tensormagic as tm
 from tensormagic.config import config
 from tensormagic.ir.cost import cost_of_graph
-from tensormagic.ir.driver import rewrite_nodes
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import topological
-from tensormagic.ir.rules import Rule
-from tensormagic.ir.table import Table
-from tensormagic.ir.uses import inside
+from tensormagic.ir.rewriting.driver import rewrite_nodes
+from tensormagic.ir.rewriting.rules import Rule
+from tensormagic.ir.rewriting.table import Table
+from tensormagic.ir.rewriting.uses import inside
 from tensormagic.transform.rewriting import THEMES, rewrite, rules
 from tests.transform.example import Example
 from tests.transform.examples import EXAMPLES

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.ir.rules import Rule
+from tensormagic.ir.rewriting.rules import Rule
 from tensormagic.transform.rewriting import rewrite
 from tests.transform.oracle import TRUE, Instance, losses, mp, samples, truth, ulps, values_of
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tensormagic.transform.rewriting import rules
-from tensormagic.transform.rewriting.trial import changes_digits
+from tensormagic.transform.rewriting.users.trial import changes_digits
 
 RULES = {rule.name: rule for rule in rules("stable")}
 

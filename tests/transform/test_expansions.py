@@ -5,7 +5,7 @@ import pytest
 from scipy import special
 
 import tensormagic as tm
-from tensormagic.backend.reference import evaluate_graph
+from tensormagic.backend.numpy_tier.reference import evaluate_graph
 from tensormagic.transform.rewriting import rewrite
 from tests.transform import oracle
 from tests.transform.never_worse import compared, function_of, truth

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.reference import evaluate_graph
+from tensormagic.backend.numpy_tier.reference import evaluate_graph
 from tensormagic.transform.rewriting import rewrite
-from tensormagic.transform.rewriting.factors import factored, squares_of_differences
+from tensormagic.transform.rewriting.sums.factors import factored, squares_of_differences
 from tests.transform.never_worse import function_of, truth
 
 TEXTS = [

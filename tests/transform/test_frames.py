@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import cpu
-from tensormagic.backend.plan import plan_graph
+from tensormagic.backend.planning.plan import plan_graph
+from tensormagic.backend.printing import kernel_source
 from tensormagic.ir.node import topological
 from tensormagic.session import executable
 
@@ -79,7 +79,7 @@ def test_the_frame_is_carried_and_what_is_multiplied_with_an_array_is_not():
 @pytest.mark.parametrize("shared", [False, True])
 def test_an_iteration_back_is_one_pass_and_fills_no_array(shared, monkeypatch):
     if not shared:
-        monkeypatch.setattr(cpu, "may_share", lambda nest, inside=False: False)
+        monkeypatch.setattr(kernel_source, "may_share", lambda nest, inside=False: False)
     plan = plan_graph(executable(both_of(waves, (U, 0.1, 0.03))[0].graph(U, 0.1, 0.03)).graph)
     (source,) = [
         k.printed.source

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tensormagic.ir.rules import Rule
-from tensormagic.ir.table import Matches, Table
+from tensormagic.ir.rewriting.rules import Rule
+from tensormagic.ir.rewriting.table import Matches, Table
 from tensormagic.ir.type import array, symbol
 from tensormagic.ops.leaf import parameter
 from tensormagic.ops.scalars.scalar import exp, log

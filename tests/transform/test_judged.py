@@ -9,10 +9,10 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.ir.cost import cost
-from tensormagic.ir.judged import always_lighter, never_dear
 from tensormagic.ir.node import topological
-from tensormagic.ir.uses import made_by
-from tensormagic.ir.weights import lighter
+from tensormagic.ir.rewriting.judged import always_lighter, never_dear
+from tensormagic.ir.rewriting.uses import made_by
+from tensormagic.ir.rewriting.weights import lighter
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.transform.grad import gradient
 from tensormagic.transform.rewriting import rewrite, rewrite_nodes, rules

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.ir.joins import Readers
 from tensormagic.ir.node import topological, users
-from tensormagic.ir.roundings import below
-from tensormagic.ir.rules import Found
+from tensormagic.ir.rewriting.joins import Readers
+from tensormagic.ir.rewriting.roundings import below
+from tensormagic.ir.rewriting.rules import Found
 from tensormagic.ir.type import array
 from tensormagic.ops.leaf import parameter
 from tensormagic.ops.scalars.scalar import exp, sin
 from tensormagic.transform.rewriting import rewrite, rules
-from tensormagic.transform.rewriting.terms import sum_of
+from tensormagic.transform.rewriting.sums.terms import sum_of
 
 SHARED = {
     "a tangent's slope": lambda x: (1 - np.tanh(x) ** 2) + np.tanh(x) ** 3,

@@ -7,10 +7,10 @@ import pytest
 from mpmath import mp
 
 import tensormagic as tm
-from tensormagic.backend.reference import evaluate_graph
+from tensormagic.backend.numpy_tier.reference import evaluate_graph
 from tensormagic.transform.rewriting import rewrite
-from tensormagic.transform.rewriting.power_series import Series
-from tensormagic.transform.rewriting.series import chosen
+from tensormagic.transform.rewriting.sums.power_series import Series
+from tensormagic.transform.rewriting.sums.series import chosen
 from tests.transform.never_worse import compared, function_of, texts
 
 DRAWN = list(texts(400, 7))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.reference import evaluate_graph
+from tensormagic.backend.numpy_tier.reference import evaluate_graph
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.type import array, symbol
@@ -41,7 +41,7 @@ from tensormagic.ops.scalars.scalar import (
 from tensormagic.ops.scalars.special import erf, erfc
 from tensormagic.transform.grad import gradient
 from tensormagic.transform.rewriting import LEVELS, Rewritten, rewrite, rewrite_nodes, rules
-from tensormagic.transform.rewriting.terms import behind
+from tensormagic.transform.rewriting.sums.terms import behind
 
 n, m = symbol("n0"), symbol("n1")
 x, y, w = (parameter(k, array(np.float64, n)) for k in range(3))

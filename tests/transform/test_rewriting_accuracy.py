@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.reference import evaluate_graph
+from tensormagic.backend.numpy_tier.reference import evaluate_graph
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
-from tensormagic.ir.rules import Rule
+from tensormagic.ir.rewriting.rules import Rule
 from tensormagic.transform.rewriting import THEMES, rules, rules_in
 from tests.transform.example import Example
 from tests.transform.examples import EXAMPLES

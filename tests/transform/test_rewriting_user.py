@@ -13,7 +13,7 @@ from tensormagic.ir.type import array, symbol
 from tensormagic.ops.leaf import parameter
 from tensormagic.ops.scalars.scalar import absolute, arctan, cos, exp, log, sin, sqrt, square, tanh
 from tensormagic.transform.rewriting import rewrite
-from tensormagic.transform.rewriting.user import parse_rules
+from tensormagic.transform.rewriting.users.text import parse_rules
 
 x, y = (parameter(k, array(np.float64, symbol("n0"))) for k in range(2))
 

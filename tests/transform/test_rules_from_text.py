@@ -10,9 +10,9 @@ import scipy
 from scipy import special
 
 import tensormagic as tm
-from tensormagic.ir.driver import lighter
 from tensormagic.ir.node import topological
-from tensormagic.ir.rule_text import show
+from tensormagic.ir.rewriting.driver import lighter
+from tensormagic.ir.rewriting.rule_text import show
 from tensormagic.ops.scalars import scalar
 from tensormagic.transform.rewriting import THEMES, notation, rewrite, rules
 

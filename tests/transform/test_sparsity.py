@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import reference
+from tensormagic.backend.numpy_tier import reference
 from tensormagic.ir.closing import close
 from tensormagic.ops.leaf import INPUT, parameter
 from tensormagic.ops.update import zeros_like
 from tensormagic.transform.grad import jvp, vjp
-from tensormagic.transform.sparsity import UNKNOWN, structure
+from tensormagic.transform.sparse.sparsity import UNKNOWN, structure
 from tests.ops.harness import place as input_of
 from tests.programs import discrete, matrices, nets, physics, solvers, stencils  # noqa: F401 (they enter the collection)
 from tests.programs.program import PROGRAMS

@@ -16,7 +16,7 @@ from tensormagic.ops.regions.branches import cond
 from tensormagic.ops.regions.loops import while_loop
 from tensormagic.ops.regions.region import graph_over, stand_in
 from tensormagic.ops.scalars.scalar import less
-from tensormagic.transform.tidy import tidied
+from tensormagic.transform.loops.unread_results import tidied
 
 FLOAT = np.dtype(np.float64)
 ARRAY, SHORTER = np.arange(4.0), np.arange(2.0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.reference import evaluate_graph
+from tensormagic.backend.numpy_tier.reference import evaluate_graph
 from tensormagic.ir.node import topological
 from tensormagic.transform.rewriting import rewrite
 

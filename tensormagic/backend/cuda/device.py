@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tensormagic.backend.telling import tell_once
+from tensormagic.backend.running.thread_warnings import tell_once
 from tensormagic.ir.errors import DeviceError
 from tensormagic.ops.op import AWAY
 

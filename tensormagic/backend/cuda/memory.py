@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from tensormagic.backend import room
 from tensormagic.backend.cuda.device import Device
+from tensormagic.backend.running import memory_limit
 from tensormagic.ir import site
 from tensormagic.ir.errors import MemoryShortError
 from tensormagic.ir.graph import Graph
@@ -18,7 +18,7 @@ from tensormagic.ops.op import Value
 
 T = TypeVar("T")
 MEND = "Work on fewer rows at a time, use --dtype float32, or delete values on the GPU (del)."
-GATE = room.GATE  # bytes from which on the device is asked what is free
+GATE = memory_limit.GATE  # bytes from which on the device is asked what is free
 
 
 def afford(device: Device, needed: int, node: Node | None) -> None:
@@ -36,7 +36,7 @@ def afford(device: Device, needed: int, node: Node | None) -> None:
     free, _ = device.memory()
     if needed > free:
         make_room(device)
-        room.afford(needed, node, device.memory()[0], "the GPU has left", MEND)
+        memory_limit.afford(needed, node, device.memory()[0], "the GPU has left", MEND)
 
 
 spare: list[Callable[[], int]] = []
@@ -79,7 +79,7 @@ def least(graph: Graph, values: Sequence[Value]) -> tuple[int, Node | None]:
 @lru_cache(maxsize=256)
 def _least(graph: Graph, sizes: tuple[tuple[Hashable, int], ...]) -> tuple[int, Node | None]:
     known: Any = dict(sizes)
-    return room.least_by_numpy(graph, known)
+    return memory_limit.least_by_numpy(graph, known)
 
 
 def short(device: Device, error: MemoryError, node: Node | None, what: str = "") -> MemoryShortError:

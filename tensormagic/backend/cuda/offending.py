@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from tensormagic.backend.cuda import draws, tapes, transfers
-from tensormagic.backend.cuda.library import lacking
+from tensormagic.backend.cuda import transfers
+from tensormagic.backend.cuda.kernels import draws
+from tensormagic.backend.cuda.library.table import lacking
+from tensormagic.backend.cuda.loops import tapes
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tensormagic.backend.alone import for_device
-from tensormagic.backend.cuda.launch import Launch
-from tensormagic.backend.cuda.listing import grid_text
-from tensormagic.backend.cuda.loop_plan import LOOPS, planned_loop
+from tensormagic.backend.cuda.kernels.launch import Launch
+from tensormagic.backend.cuda.kernels.listing import grid_text
+from tensormagic.backend.cuda.loops.loop_plan import LOOPS, planned_loop
+from tensormagic.backend.cuda.loops.small_loops import alone
 from tensormagic.backend.cuda.offending import why_on_host
 from tensormagic.backend.cuda.plan import simple_on_device
 from tensormagic.backend.cuda.planned import Planned, planned
-from tensormagic.backend.cuda.small_loops import alone
-from tensormagic.backend.kernel_text import Printed
-from tensormagic.backend.plan import PlannedKernel, nodes_of_kernel
-from tensormagic.backend.schedule import Kernel
+from tensormagic.backend.planning.plan import PlannedKernel, nodes_of_kernel
+from tensormagic.backend.planning.purpose import for_device
+from tensormagic.backend.planning.schedule import Kernel
+from tensormagic.backend.printing.kernel_text import Printed
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ops.opaque import ITEM

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tensormagic.backend.alone import for_device
-from tensormagic.backend.cuda.widened import in_wider
-from tensormagic.backend.inline import by_parts, expand_all, marked
-from tensormagic.backend.kinds import graphs_of, refuse
-from tensormagic.backend.plan import Arranged, arranged
+from tensormagic.backend.cuda.kernels.widened import in_wider
+from tensormagic.backend.planning.inline import by_parts, expand_all, marked
+from tensormagic.backend.planning.kinds import graphs_of, refuse
+from tensormagic.backend.planning.plan import Arranged, arranged
+from tensormagic.backend.planning.purpose import for_device
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, replaced, topological

@@ -14,12 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.backend.alone import for_device
 from tensormagic.backend.cuda import clock, memory
-from tensormagic.backend.cuda.compiler import Codes
+from tensormagic.backend.cuda.compiling.compiler import Codes
 from tensormagic.backend.cuda.device import Device, DeviceArray
-from tensormagic.backend.cuda.kernels import lower
-from tensormagic.backend.cuda.launch import (
+from tensormagic.backend.cuda.kernels.launch import (
     Array,
     Count,
     Fault,
@@ -30,15 +28,17 @@ from tensormagic.backend.cuda.launch import (
     UnsupportedError,
     chosen,
 )
+from tensormagic.backend.cuda.kernels.lowering import lower
 from tensormagic.backend.cuda.plan import plan_device
 from tensormagic.backend.cuda.step_order import by_arrival
 from tensormagic.backend.cuda.streams import Arriving
-from tensormagic.backend.inline import is_room
-from tensormagic.backend.kinds import is_base, kind_of
-from tensormagic.backend.plan import Arranged, nodes_of_kernel
-from tensormagic.backend.schedule import Kernel
-from tensormagic.backend.steps import Check, needed, produced
-from tensormagic.backend.telling import tell_once
+from tensormagic.backend.planning.inline import is_room
+from tensormagic.backend.planning.kinds import is_base, kind_of
+from tensormagic.backend.planning.plan import Arranged, nodes_of_kernel
+from tensormagic.backend.planning.purpose import for_device
+from tensormagic.backend.planning.schedule import Kernel
+from tensormagic.backend.planning.steps import Check, needed, produced
+from tensormagic.backend.running.thread_warnings import tell_once
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph, check
 from tensormagic.ir.node import Node, topological

@@ -13,18 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.backend.alone import for_device
-from tensormagic.backend.cuda import clock, draws, memory, tapes, transfers
+from tensormagic.backend.cuda import clock, memory, transfers
 from tensormagic.backend.cuda.device import Device, DeviceArray, LaunchError, current
-from tensormagic.backend.cuda.library import lacking, named, simpler
-from tensormagic.backend.cuda.library_call import LIBRARY, Call, Raises
-from tensormagic.backend.cuda.loop_plan import LoopPlan, planned_loop
-from tensormagic.backend.cuda.looped import Repetition
+from tensormagic.backend.cuda.kernels import draws
+from tensormagic.backend.cuda.library.call import LIBRARY, Call, Raises
+from tensormagic.backend.cuda.library.table import lacking, named, simpler
+from tensormagic.backend.cuda.loops import tapes
+from tensormagic.backend.cuda.loops.loop_plan import LoopPlan, planned_loop
+from tensormagic.backend.cuda.loops.looped import Repetition
+from tensormagic.backend.cuda.loops.small_loops import alone
 from tensormagic.backend.cuda.offending import CHECKS, CONTROL, hidden, offenders
 from tensormagic.backend.cuda.planned import Execution, planned
-from tensormagic.backend.cuda.small_loops import alone
 from tensormagic.backend.cuda.streams import Arriving, copied_out
-from tensormagic.backend.telling import tell_once
+from tensormagic.backend.planning.purpose import for_device
+from tensormagic.backend.running.thread_warnings import tell_once
 from tensormagic.config import config
 from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from tensormagic.backend.cuda.launch import Array, Count, Launch
-from tensormagic.backend.schedule import Kernel, Step
-from tensormagic.backend.steps import needed, produced
+from tensormagic.backend.cuda.kernels.launch import Array, Count, Launch
+from tensormagic.backend.planning.schedule import Kernel, Step
+from tensormagic.backend.planning.steps import needed, produced
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 

@@ -10,22 +10,22 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tensormagic.capture import undecided
-from tensormagic.capture.arguments import done, one_axis, tensor
-from tensormagic.capture.foreign import called_back, librarys
+from tensormagic.capture.errors.refusal import refuse, values_are_there
+from tensormagic.capture.foreign.calls import called_back, librarys
+from tensormagic.capture.foreign.lending import Loan
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.lending import Loan
+from tensormagic.capture.inputs.stand_ins import StandIn
 from tensormagic.capture.library.shaping import expand_dims_
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import has_lazy, node_of
-from tensormagic.capture.random import Drawn
-from tensormagic.capture.refusal import refuse, values_are_there
-from tensormagic.capture.staging.needs_python import NeedsPython
-from tensormagic.capture.staging.once import once_for_all
-from tensormagic.capture.staging.trial import attempt
-from tensormagic.capture.staging.world import World
-from tensormagic.capture.stand_ins import StandIn
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.numbers import undecided_dtypes
+from tensormagic.capture.random.generators import Drawn
+from tensormagic.capture.staging.calls.called_once import once_for_all
+from tensormagic.capture.staging.trials.needs_python import NeedsPython
+from tensormagic.capture.staging.trials.trial import attempt
+from tensormagic.capture.staging.trials.world import World
+from tensormagic.capture.values.arguments import done, one_axis, tensor
+from tensormagic.capture.values.operands import has_lazy, node_of
+from tensormagic.capture.values.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError, ShapeError, TensorError, ValueNeededError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, Type, hint
@@ -89,7 +89,7 @@ def _for_all(
     if [a.place.buffer.version for a in arguments] != before:
         refuse(f"a store into the argument of a function that {name} calls", "Copy it first.")
     results = [node_of(v) for v in (found if isinstance(found, tuple) else (found,))]
-    if not typed and any(map(undecided.is_undecided, results)):
+    if not typed and any(map(undecided_dtypes.is_undecided, results)):
         raise CaptureError(
             f"a function that {name} calls returns numbers of several dtypes, and NumPy uses the first one for all",
             "Let it return one dtype: 0.0 instead of 0, or float(...); for np.vectorize, otypes=[float] also works.",
@@ -172,7 +172,7 @@ class Vectorized(StandIn):
 
     def _called(self) -> Any:
         """The function that NumPy calls for each element: the user's own, unchanged, if that is equivalent."""
-        from tensormagic.capture.staging.each_element import as_written
+        from tensormagic.capture.staging.calls.each_element import as_written
 
         return as_written(self.pyfunc, Loan("a function that np.vectorize calls")) or called_back(self.pyfunc)
 

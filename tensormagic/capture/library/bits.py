@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from tensormagic.capture.arguments import done, extent_number, strong, tensor
+from tensormagic.capture.errors.refusal import needs_value, refuse
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.refusal import needs_value, refuse
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.values.arguments import done, extent_number, strong, tensor
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import Tensor, wrap
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ops import bits
 from tensormagic.ops.form import to_form

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import MISSING, by_mode, done, given, into_out, known, strong, tensor
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.library.selection import nonzero
 from tensormagic.capture.names import implements
-from tensormagic.capture.numbers import is_huge
-from tensormagic.capture.operands import build, node_of
-from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, extent, wrap
+from tensormagic.capture.numbers.operands import is_huge
+from tensormagic.capture.values.arguments import MISSING, by_mode, done, given, into_out, known, strong, tensor
+from tensormagic.capture.values.operands import build, node_of
+from tensormagic.capture.values.value import Tensor, extent, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import apply, nodes_of

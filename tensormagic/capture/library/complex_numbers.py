@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.arguments import done, known, tensor
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import wrap
+from tensormagic.capture.values.arguments import done, known, tensor
+from tensormagic.capture.values.value import wrap
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.checks import settled
 from tensormagic.ops.form import to_form

@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, door
-from tensormagic.capture.agreement import agreed_size
-from tensormagic.capture.arguments import order_letter, shape_of, tensor
-from tensormagic.capture.casts import warn_of_loss
+from tensormagic.capture import context
+from tensormagic.capture.errors.refusal import needs_value, refuse
+from tensormagic.capture.inputs import door
 from tensormagic.capture.names import FUNCTIONS, implements
-from tensormagic.capture.operands import as_converted, has_lazy, node_of
-from tensormagic.capture.refusal import needs_value, refuse
 from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.stores.layout import lies_as
-from tensormagic.capture.value import Tensor, as_size, done, in_c_order, wrap
+from tensormagic.capture.values.arguments import order_letter, shape_of, tensor
+from tensormagic.capture.values.casts import warn_of_loss
+from tensormagic.capture.values.equal_sizes import agreed_size
+from tensormagic.capture.values.operands import as_converted, has_lazy, node_of
+from tensormagic.capture.values.value import Tensor, as_size, done, in_c_order, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least, nodes_of

@@ -16,15 +16,15 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.deferred import Deferred
-from tensormagic.capture.foreign import librarys
-from tensormagic.capture.lending import Loan
+from tensormagic.capture.errors.refusal import refuse, text_asked_for, values_are_there
+from tensormagic.capture.foreign.calls import librarys
+from tensormagic.capture.foreign.lending import Loan
+from tensormagic.capture.inputs.stand_ins import StandIn, noted
 from tensormagic.capture.library import kernel_density
-from tensormagic.capture.operands import has_lazy, node_of
-from tensormagic.capture.random_methods import Stateful
-from tensormagic.capture.refusal import refuse, text_asked_for, values_are_there
-from tensormagic.capture.stand_ins import StandIn, noted
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.numbers.deferred import Deferred
+from tensormagic.capture.random.methods import Stateful
+from tensormagic.capture.values.operands import has_lazy, node_of
+from tensormagic.capture.values.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.modules import module_of
 from tensormagic.ir.node import Node

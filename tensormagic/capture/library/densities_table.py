@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.library.densities import SEVERAL, TABLE, Density, number
 from tensormagic.capture.library.special import xlog1py
-from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.values.value import Tensor, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of

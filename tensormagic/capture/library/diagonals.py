@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.arguments import array_alone, done, known, one_axis, tensor
-from tensormagic.capture.deprecated import told
+from tensormagic.capture.errors.deprecated import told
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.library.joining import stack
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import as_size
+from tensormagic.capture.values.arguments import array_alone, done, known, one_axis, tensor
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import as_size
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, apply

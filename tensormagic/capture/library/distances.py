@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import extent_number, tensor
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.names import implements
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.values.arguments import extent_number, tensor
 from tensormagic.ops.move_kind import same
 
 Metric = Callable[..., Any]

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.library.linear_algebra import max_extent
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, done
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import Tensor, done
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, hint, product

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.arguments import done, one_axis, tensor
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.library import signal
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.arguments import done, one_axis, tensor
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import Tensor
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of

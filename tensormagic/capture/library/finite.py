@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import Tensor, wrap
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.scalars import scalar
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import done, extent_number, shape_of, tensor
+from tensormagic.capture.errors.refusal import needs_value, refuse
+from tensormagic.capture.inputs.stand_ins import StandIn
 from tensormagic.capture.library.creation import arange, linspace
 from tensormagic.capture.library.joining import concatenate_, stack
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.names import FUNCTIONS, implements
-from tensormagic.capture.operands import has_lazy, node_of
-from tensormagic.capture.refusal import needs_value, refuse
-from tensormagic.capture.stand_ins import StandIn
-from tensormagic.capture.value import Tensor, as_size
+from tensormagic.capture.values.arguments import done, extent_number, shape_of, tensor
+from tensormagic.capture.values.operands import has_lazy, node_of
+from tensormagic.capture.values.value import Tensor, as_size
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import at_capture, done, extent_number, known, pad_empty_axes, tensor
-from tensormagic.capture.casts import cast_error, cast_to
 from tensormagic.capture.library.creation import linspace
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.reductions import folded
 from tensormagic.capture.library.signal import diff
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.value import Tensor, as_size, wrap
+from tensormagic.capture.values.arguments import at_capture, done, extent_number, known, pad_empty_axes, tensor
+from tensormagic.capture.values.casts import cast_error, cast_to
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import Tensor, as_size, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size

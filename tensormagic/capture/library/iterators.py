@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.lending import as_numpy_lies
+from tensormagic.capture.errors.refusal import refuse_python, values_are_there
+from tensormagic.capture.foreign.lending import as_numpy_lies
+from tensormagic.capture.inputs.foreign_arrays import memory_of
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import has_lazy
-from tensormagic.capture.refusal import refuse_python, values_are_there
-from tensormagic.capture.strangers import memory_of
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.operands import has_lazy
+from tensormagic.capture.values.value import Tensor
 from tensormagic.ir.errors import CaptureError, LimitError
 
 

@@ -8,8 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import undecided
-from tensormagic.capture.arguments import (
+from tensormagic.capture.errors.refusal import refuse
+from tensormagic.capture.library.ordering import as_indices
+from tensormagic.capture.library.shaping import at_least
+from tensormagic.capture.names import implements
+from tensormagic.capture.numbers import undecided_dtypes
+from tensormagic.capture.numbers.known_values import static_value
+from tensormagic.capture.values.arguments import (
     array_alone,
     done,
     extent_number,
@@ -21,14 +26,9 @@ from tensormagic.capture.arguments import (
     shape_of,
     tensor,
 )
-from tensormagic.capture.casts import cast_error, cast_to
-from tensormagic.capture.known import static_value
-from tensormagic.capture.library.ordering import as_indices
-from tensormagic.capture.library.shaping import at_least
-from tensormagic.capture.names import implements
-from tensormagic.capture.operands import array_of_rows, is_ours, node_of
-from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, as_size, in_c_order, wrap
+from tensormagic.capture.values.casts import cast_error, cast_to
+from tensormagic.capture.values.operands import array_of_rows, is_ours, node_of
+from tensormagic.capture.values.value import Tensor, as_size, in_c_order, wrap
 from tensormagic.ir.errors import BoundsError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
@@ -94,7 +94,7 @@ def concatenate_(
     if axis is None:
         nodes, axis = [reshape(n, (-1,)) for n in nodes], 0
     whole = concatenate(nodes, one_axis(axis, nodes[0].type.ndim))
-    return into_out(whole if fixed else undecided.joined(whole, map(node_of, parts)), out, "concatenate")
+    return into_out(whole if fixed else undecided_dtypes.joined(whole, map(node_of, parts)), out, "concatenate")
 
 
 def _joined(rows: Node, axis: int) -> Tensor:

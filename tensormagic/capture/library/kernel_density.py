@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import agreeing, tensor
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import has_lazy
-from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import wrap
+from tensormagic.capture.values.arguments import agreeing, tensor
+from tensormagic.capture.values.operands import has_lazy
+from tensormagic.capture.values.value import wrap
 from tensormagic.ir.type import Size
 from tensormagic.ops.leaf import size_node
 from tensormagic.ops.matrices import linalg

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import strong, tensor
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.library.complex_numbers import taken_for_real
 from tensormagic.capture.library.diagonals import diagonal
 from tensormagic.capture.library.joining import stack
 from tensormagic.capture.library.products import outer, tensordot, trace
 from tensormagic.capture.library.shaping import moveaxis
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import build, node_of
-from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, done, wrap
+from tensormagic.capture.values.arguments import strong, tensor
+from tensormagic.capture.values.operands import build, node_of
+from tensormagic.capture.values.value import Tensor, done, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import apply

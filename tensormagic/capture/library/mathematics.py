@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import done
-from tensormagic.capture.foreign import librarys
-from tensormagic.capture.known import static_int
+from tensormagic.capture.errors.refusal import values_are_there, zero_like
+from tensormagic.capture.foreign.calls import librarys
 from tensormagic.capture.names import unknown
-from tensormagic.capture.operands import has_lazy, node_of
-from tensormagic.capture.refusal import values_are_there, zero_like
-from tensormagic.capture.staging.conversions import whole_number
-from tensormagic.capture.staging.outside import with_arrays
-from tensormagic.capture.value import Tensor, wrap
-from tensormagic.capture.words import said
+from tensormagic.capture.numbers.known_values import static_int
+from tensormagic.capture.python.words import said
+from tensormagic.capture.staging.calls.foreign_functions import with_arrays
+from tensormagic.capture.staging.numbers.conversions import whole_number
+from tensormagic.capture.values.arguments import done
+from tensormagic.capture.values.operands import has_lazy, node_of
+from tensormagic.capture.values.value import Tensor, wrap
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.checks import require

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import pad_empty_axes
 from tensormagic.capture.library.linear_algebra import max_extent
 from tensormagic.capture.library.reductions import axis_of
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.value import done, wrap
+from tensormagic.capture.values.arguments import pad_empty_axes
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import done, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ops import fold as folds

@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import (
+from tensormagic.capture.errors.refusal import not_own, refuse
+from tensormagic.capture.hooks import hooks
+from tensormagic.capture.names import FUNCTIONS, implements
+from tensormagic.capture.values.arguments import (
     agreeing,
     array_alone,
     by_mode,
@@ -16,11 +19,8 @@ from tensormagic.capture.arguments import (
     pad_empty_axes,
     tensor,
 )
-from tensormagic.capture.hooks import hooks
-from tensormagic.capture.names import FUNCTIONS, implements
-from tensormagic.capture.operands import has_lazy, node_of
-from tensormagic.capture.refusal import not_own, refuse
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.values.operands import has_lazy, node_of
+from tensormagic.capture.values.value import Tensor, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least, nodes_of

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import done, extent_number, known, strong, tensor
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.library.creation import linspace
 from tensormagic.capture.library.quantiles import median
 from tensormagic.capture.library.reductions import mean_of
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import has_lazy, node_of
-from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import wrap
+from tensormagic.capture.values.arguments import done, extent_number, known, strong, tensor
+from tensormagic.capture.values.operands import has_lazy, node_of
+from tensormagic.capture.values.value import wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, hint, lower_bound

@@ -9,14 +9,14 @@ from typing import Any, cast
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.arguments import at_capture, done, extent_number, known, pad_empty_axes, tensor
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.library.complex_numbers import as_values_say, taken_for_real
 from tensormagic.capture.library.diagonals import vander
 from tensormagic.capture.library.joining import concatenate_
 from tensormagic.capture.names import computed, implements
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.arguments import at_capture, done, extent_number, known, pad_empty_axes, tensor
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import Tensor
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import apply
 from tensormagic.ir.type import hint

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.arguments import into_out, strong
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.library.diagonals import diagonal
 from tensormagic.capture.library.reductions import reduction_of
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import build, node_of
-from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.views import einsum_view
-from tensormagic.capture.value import Tensor, done, wrap
+from tensormagic.capture.values.arguments import into_out, strong
+from tensormagic.capture.values.operands import build, node_of
+from tensormagic.capture.values.value import Tensor, done, wrap
 from tensormagic.ir.errors import BoundsError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of

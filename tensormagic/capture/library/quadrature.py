@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.arguments import one_axis, tensor
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.library import signal
 from tensormagic.capture.library.joining import concatenate_
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import build
-from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.values.arguments import one_axis, tensor
+from tensormagic.capture.values.operands import build
+from tensormagic.capture.values.value import Tensor, wrap
 from tensormagic.ir.type import apply, hint
 from tensormagic.ops.form import to_form
 from tensormagic.ops.move import broadcast

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import given, into_out, listed_axes
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.library.reductions import computed_in
 from tensormagic.capture.library.statistics import fitting
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.values.arguments import given, into_out, listed_axes
+from tensormagic.capture.values.operands import node_of
 from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least, nodes_of

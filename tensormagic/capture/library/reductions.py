@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import MISSING, axis_of, given, into_out, reduced_axis
-from tensormagic.capture.casts import check_cast
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.names import implements
-from tensormagic.capture.number_classes import of_any_dtype
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.numbers.classes import of_any_dtype
+from tensormagic.capture.values.arguments import MISSING, axis_of, given, into_out, reduced_axis
+from tensormagic.capture.values.casts import check_cast
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import Tensor
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.library.complex_numbers import taken_for_real
 from tensormagic.capture.library.equations import residuals, taller
 from tensormagic.capture.library.finite import finite
 from tensormagic.capture.library.norms import norm as numpy_norm
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, as_size, done, wrap
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import Tensor, as_size, done, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import apply

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import done, one_axis
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.values.arguments import done, one_axis
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import Tensor, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import product

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import tensor
 from tensormagic.capture.library.choosing import isin
 from tensormagic.capture.library.ordering import sort
 from tensormagic.capture.library.selection import unique
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.arguments import tensor
+from tensormagic.capture.values.value import Tensor
 
 
 @implements(np.union1d)

@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.arguments import (
+from tensormagic.capture.errors.refusal import refuse
+from tensormagic.capture.hooks import hooks
+from tensormagic.capture.names import implements
+from tensormagic.capture.numbers.optional import asked
+from tensormagic.capture.values.arguments import (
     array_alone,
     done,
     into_out,
@@ -17,11 +21,7 @@ from tensormagic.capture.arguments import (
     shape_of,
     tensor,
 )
-from tensormagic.capture.hooks import hooks
-from tensormagic.capture.names import implements
-from tensormagic.capture.perhaps import asked
-from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.value import Tensor
 from tensormagic.ir.errors import LayoutError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of

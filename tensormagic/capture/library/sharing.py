@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, memory
-from tensormagic.capture.arguments import shape_of, tensor
+from tensormagic.capture import context
+from tensormagic.capture.errors.refusal import refuse, refuse_python
 from tensormagic.capture.names import implements
-from tensormagic.capture.refusal import refuse, refuse_python
 from tensormagic.capture.stores.lent import lent
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.stores.windows import window
-from tensormagic.capture.value import Tensor, read_only
+from tensormagic.capture.values import strides_and_flags
+from tensormagic.capture.values.arguments import shape_of, tensor
+from tensormagic.capture.values.value import Tensor, read_only
 from tensormagic.ir.type import hint
 
 
@@ -25,7 +26,7 @@ def as_strided(
     """``numpy.lib.stride_tricks.as_strided``: a view, where it keeps to the elements of ``x``; stored through where none is there twice."""
     del subok
     array = tensor(x)
-    lies = memory.layout(array, "strides")
+    lies = strides_and_flags.layout(array, "strides")
     extents = lies.shape if shape is None else tuple(_extent(s) for s in shape_of(shape))
     steps = lies.strides if strides is None else tuple(map(operator.index, strides))
     if len(extents) != len(steps):
@@ -63,7 +64,7 @@ def _placed(value: Any, other: Any) -> np.ndarray[Any, Any]:
         other, Tensor
     ):  # what NumPy has made of it: who has that may store into it
         return np.asarray(value) if other is None else lent(value.place, np.asarray(value))
-    lies = memory.layout(value, "ctypes.data")
+    lies = strides_and_flags.layout(value, "ctypes.data")
     own, there = value.place.buffer, value.place.layout()
     base = own.layout()
     alone = other is None and isinstance(own.array, np.ndarray)  # where it is, whoever else is there

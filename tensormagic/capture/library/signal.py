@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.arguments import agreeing, done, given, known, one_axis, several_axes, tensor
-from tensormagic.capture.casts import cast_error
 from tensormagic.capture.library.choosing import choose_from
 from tensormagic.capture.library.joining import concatenate_
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import build, node_of
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.values.arguments import agreeing, done, given, known, one_axis, several_axes, tensor
+from tensormagic.capture.values.casts import cast_error
+from tensormagic.capture.values.operands import build, node_of
+from tensormagic.capture.values.value import Tensor, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import pad_empty_axes
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.library.reductions import axis_of
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, done, wrap
+from tensormagic.capture.values.arguments import pad_empty_axes
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import Tensor, done, wrap
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.node import Node
 from tensormagic.ops import fold as folds

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import MISSING, done, given, into_out, listed_axes, reduced_axis
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.library.choosing import clip
 from tensormagic.capture.library.diagonals import diag
 from tensormagic.capture.library.reductions import (
@@ -22,9 +22,9 @@ from tensormagic.capture.library.reductions import (
 )
 from tensormagic.capture.library.shaping import squeeze
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import build, node_of
-from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import wrap
+from tensormagic.capture.values.arguments import MISSING, done, given, into_out, listed_axes, reduced_axis
+from tensormagic.capture.values.operands import build, node_of
+from tensormagic.capture.values.value import wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ops import fold as folds

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import agreeing, done
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.library.finite import finite
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.values.arguments import agreeing, done
+from tensormagic.capture.values.operands import node_of
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import apply

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, as_size, done
-from tensormagic.capture.words import said
+from tensormagic.capture.python.words import said
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import Tensor, as_size, done
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import apply

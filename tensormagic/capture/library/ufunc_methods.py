@@ -7,14 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import MISSING, done, extent_number, given, one_axis, pad_empty_axes, reduced_axis
-from tensormagic.capture.casts import cast_error
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.reductions import folded, of_integers, running
 from tensormagic.capture.library.statistics import nan_extreme
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.arguments import (
+    MISSING,
+    done,
+    extent_number,
+    given,
+    one_axis,
+    pad_empty_axes,
+    reduced_axis,
+)
+from tensormagic.capture.values.casts import cast_error
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import Tensor
 from tensormagic.ir.errors import BoundsError
 from tensormagic.ir.node import Node
 from tensormagic.ops import fold as folds

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.arguments import one_axis, tensor
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.library.creation import arange
 from tensormagic.capture.names import implements
-from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, extent, wrap
+from tensormagic.capture.values.arguments import one_axis, tensor
+from tensormagic.capture.values.value import Tensor, extent, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import hint

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.agreement import related
-from tensormagic.capture.numbers import as_float
-from tensormagic.capture.staging.needs_python import NeedsPython, UnlikeDTypesError, UnlikeShapesError
+from tensormagic.capture.numbers.operands import as_float
+from tensormagic.capture.staging.trials.needs_python import NeedsPython, UnlikeDTypesError, UnlikeShapesError
+from tensormagic.capture.values.equal_sizes import related
 from tensormagic.ir.closing import close
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, topological

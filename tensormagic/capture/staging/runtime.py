@@ -11,35 +11,39 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, usercode
+from tensormagic.capture import context
+from tensormagic.capture.errors.refusal import refuse, refuse_python, values_are_there
 from tensormagic.capture.hooks import hooks, run_time
-from tensormagic.capture.number_classes import is_number, noted
-from tensormagic.capture.one_of import OneOf
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.perhaps import Perhaps, is_none, now
-from tensormagic.capture.refusal import refuse, refuse_python, values_are_there
-from tensormagic.capture.staging import compared_parts, raising, special, told
-from tensormagic.capture.staging.branches import staged_branch
-from tensormagic.capture.staging.calls import called, indexed
-from tensormagic.capture.staging.calls_back import CallsBack
-from tensormagic.capture.staging.choices import both, chosen, either, is_settled, taken_for
-from tensormagic.capture.staging.comprehensions import comprehended, generated
-from tensormagic.capture.staging.growing import growing, retyped
-from tensormagic.capture.staging.grown import in_a_list
-from tensormagic.capture.staging.kinds import class_of, interface_of
-from tensormagic.capture.staging.merged import Partial
-from tensormagic.capture.staging.needs_python import Grows
-from tensormagic.capture.staging.number_formulas import formula, has_form
-from tensormagic.capture.staging.of_arrays import of_array
-from tensormagic.capture.staging.patterns import beside, between, is_mapping, is_of_class, is_sequence, member
-from tensormagic.capture.staging.repeating import each
-from tensormagic.capture.staging.trial import fail_trial, trial
-from tensormagic.capture.staging.truth import computed, decided, truth, unstaged
-from tensormagic.capture.staging.whiles import repeat
-from tensormagic.capture.stand_ins import identity_of, original_of
+from tensormagic.capture.inputs.stand_ins import identity_of, original_of
+from tensormagic.capture.numbers.alternatives import OneOf
+from tensormagic.capture.numbers.classes import is_number, noted
+from tensormagic.capture.numbers.optional import Perhaps, is_none, now
+from tensormagic.capture.python import usercode
+from tensormagic.capture.staging.branches.choices import both, chosen, either, is_settled, taken_for
+from tensormagic.capture.staging.branches.conditional import staged_branch
+from tensormagic.capture.staging.branches.merged_values import Partial
+from tensormagic.capture.staging.branches.patterns import beside, between, is_mapping, is_of_class, is_sequence, member
+from tensormagic.capture.staging.calls import special_methods
+from tensormagic.capture.staging.calls.calls_back import CallsBack
+from tensormagic.capture.staging.calls.staged import called, indexed
+from tensormagic.capture.staging.loops.comprehensions import comprehended, generated
+from tensormagic.capture.staging.loops.growing_lists import growing, retyped
+from tensormagic.capture.staging.loops.grown_lists import in_a_list
+from tensormagic.capture.staging.loops.repeating import each
+from tensormagic.capture.staging.loops.whiles import repeat
+from tensormagic.capture.staging.messages import raising
+from tensormagic.capture.staging.messages import value_texts as told
+from tensormagic.capture.staging.numbers import compared_parts
+from tensormagic.capture.staging.numbers.array_attributes import of_array
+from tensormagic.capture.staging.numbers.kinds import class_of, interface_of
+from tensormagic.capture.staging.numbers.number_formulas import formula, has_form
+from tensormagic.capture.staging.numbers.truth import computed, decided, truth, unstaged
+from tensormagic.capture.staging.trials.needs_python import Grows
+from tensormagic.capture.staging.trials.trial import fail_trial, trial
 from tensormagic.capture.stores.alias import may_share
 from tensormagic.capture.stores.outside import callers, one_of_callers, whole_array
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import Tensor, wrap
 from tensormagic.ir.type import Type
 from tensormagic.ops.form import to_form
 from tensormagic.ops.scalars import scalar
@@ -198,7 +202,7 @@ def contained(value: Any, container: Any) -> Any:
         return container.mapped(lambda v: contained(value, v))
     if isinstance(value, OneOf):
         return value.mapped(lambda v: contained(v, container))
-    if (own := special.method_of(container, "__contains__")) is not None:
+    if (own := special_methods.method_of(container, "__contains__")) is not None:
         found = truth(own(value))
         return found if isinstance(found, bool) else wrap(found)
     if (found := compared_parts.contained(value, container)) is not None:

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
-from tensormagic.capture import context, number_classes, usercode
+from tensormagic.capture import context
+from tensormagic.capture.numbers import classes as number_classes
+from tensormagic.capture.python import usercode
 from tensormagic.capture.staging.regions import below, fitting_branches, graph_of, of_type
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node

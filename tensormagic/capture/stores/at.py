@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.index_arrays import Items, arranged, resolve
-from tensormagic.capture.known import arithmetic
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.refusal import not_own, refuse
+from tensormagic.capture.errors.refusal import not_own, refuse
+from tensormagic.capture.numbers.known_values import arithmetic
 from tensormagic.capture.stores.storing import by_places, chosen_first, entries, fitted, is_advanced, spread
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.index_arrays import Items, arranged, resolve
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import Tensor
 from tensormagic.ir.node import Node
 from tensormagic.ops.indices import scatter
 from tensormagic.ops.leaf import constant

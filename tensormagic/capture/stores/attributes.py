@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, usercode
-from tensormagic.capture.deprecated import told
-from tensormagic.capture.living import held
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture import context
+from tensormagic.capture.errors.deprecated import told
+from tensormagic.capture.errors.refusal import refuse
+from tensormagic.capture.python import usercode
 from tensormagic.capture.stores.place import reshapes_in_place
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.live_values import held
+from tensormagic.capture.values.value import Tensor
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.type import hint
 from tensormagic.ops.leaf import INPUT

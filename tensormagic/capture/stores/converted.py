@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.elements import stacked
-from tensormagic.capture.operands import has_lazy, node_of
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.values.list_elements import stacked
+from tensormagic.capture.values.operands import has_lazy, node_of
+from tensormagic.capture.values.value import Tensor, wrap
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.checks import fits
 from tensormagic.ops.leaf import constant

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.deprecated import told
-from tensormagic.capture.index_arrays import is_mask, resolve
-from tensormagic.capture.operands import has_lazy, node_of
-from tensormagic.capture.refusal import refuse
-from tensormagic.capture.stand_ins import StandIn
+from tensormagic.capture.errors.deprecated import told
+from tensormagic.capture.errors.refusal import refuse
+from tensormagic.capture.inputs.stand_ins import StandIn
 from tensormagic.capture.stores.alias import may_share
 from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.stores.storing import (
@@ -24,7 +22,9 @@ from tensormagic.capture.stores.storing import (
     storable,
     store,
 )
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.values.index_arrays import is_mask, resolve
+from tensormagic.capture.values.operands import has_lazy, node_of
+from tensormagic.capture.values.value import Tensor, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of

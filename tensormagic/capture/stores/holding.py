@@ -15,15 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import inputs, remade
-from tensormagic.capture.home import content
-from tensormagic.capture.items import Lifting
-from tensormagic.capture.staging.attributes import Attributes, containers_of, is_users_class, is_users_module
-from tensormagic.capture.steps import names_in, stores, within
+from tensormagic.capture.foreign import rebuilt_containers
+from tensormagic.capture.inputs import snapshots
+from tensormagic.capture.inputs.items import Lifting
+from tensormagic.capture.inputs.notebook_names import content
+from tensormagic.capture.python.bytecode import names_in, stores, within
+from tensormagic.capture.staging.trials.attributes import Attributes, containers_of, is_users_class, is_users_module
 from tensormagic.capture.stores.alias import beside, end
 from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer, Place
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.value import Tensor
 from tensormagic.ir.modules import is_users, may_be_users, module_of
 from tensormagic.ir.plain_texts import key_text
 from tensormagic.ir.type import Size
@@ -364,7 +365,7 @@ class _Search:
             parts = [self.replaced(v, f"{name}[{k}]") for k, v in enumerate(value)]
             if all(a is b for a, b in zip(parts, value, strict=True)):
                 return value
-            new = remade.sequence(type(value), parts)
+            new = rebuilt_containers.sequence(type(value), parts)
             self.back[id(new)] = new, value
             return new
         self.walk(value, name)
@@ -375,7 +376,7 @@ class _Search:
         if known is None:
             if not _is_supported(array) or len(self.held.tensors) > LIMIT or any(share(array, r) for r in self.raw):
                 return array
-            buffer = Buffer.unread(array, name, lambda: inputs.of_array(array, name))
+            buffer = Buffer.unread(array, name, lambda: snapshots.of_array(array, name))
             for other in self.held.arrays():
                 if share(array, other):
                     connect(self.held.tensors[id(other)].place.buffer, buffer)

@@ -11,13 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, inputs, living, taken, usercode
+from tensormagic.capture import context
+from tensormagic.capture.errors.refusal import refuse, values_are_there
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.inputs import COPY_LIMIT
-from tensormagic.capture.refusal import refuse, values_are_there
+from tensormagic.capture.inputs import snapshots
+from tensormagic.capture.inputs.snapshots import COPY_LIMIT
+from tensormagic.capture.numbers import numbers_taken
+from tensormagic.capture.python import usercode
 from tensormagic.capture.stores.overlap import share
 from tensormagic.capture.stores.place import Buffer, Place, serials
 from tensormagic.capture.stores.state import State
+from tensormagic.capture.values import live_values
 from tensormagic.ir.counting import ONE, count
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, hint
@@ -45,7 +49,7 @@ class Lent(Buffer):
         frame = usercode.user_frame()
         since = ("a cell", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
         vars(buffer).update(_own=own, _number=version, _memory=memory, _seen=memory.tobytes("A"), _since=since)
-        taken.note(own, memory)
+        numbers_taken.note(own, memory)
 
     @property
     def node(self) -> Node:
@@ -95,8 +99,8 @@ class Lent(Buffer):
         if not same:
             memory = self._memory
             lose(self._own)
-            taken.note_stored_outside(self._own, memory, self._called, self._since)
-            self._own, self._number = inputs.of_array(memory, self._called), next(serials)
+            numbers_taken.note_stored_outside(self._own, memory, self._called, self._since)
+            self._own, self._number = snapshots.of_array(memory, self._called), next(serials)
             self._seen = memory.tobytes("A")
 
     def show(self) -> None:
@@ -153,7 +157,7 @@ def _seen_size(size: Size) -> int:
 
 def look_at_all() -> None:
     """Read what plain code has stored into shared memory."""
-    for value in living.held():
+    for value in live_values.held():
         buffer = getattr(getattr(value, "place", None), "buffer", None)
         if isinstance(buffer, Lent):
             buffer.version  # noqa: B018 (which looks)
@@ -198,7 +202,7 @@ def whole_of(buffer: Buffer, value: Array) -> Array:
         Lent.become(buffer, value)
     assert isinstance(buffer, Lent)  # noqa: S101 (it is one now)
     memory = buffer.array_of_all()
-    taken.note_array(buffer.node, memory)
+    numbers_taken.note_array(buffer.node, memory)
     return memory
 
 

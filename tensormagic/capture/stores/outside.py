@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, inputs
+from tensormagic.capture import context
 from tensormagic.capture.context import Capture
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.operands import input_tensor, node_of
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.inputs import snapshots
 from tensormagic.capture.stores.alias import reach
 from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer, Place, serials
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.values.operands import input_tensor, node_of
+from tensormagic.capture.values.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.checks import require
@@ -25,7 +26,7 @@ from tensormagic.ops.leaf import constant
 def connected(array: np.ndarray[Any, Any], name: str, capture: Capture) -> Tensor:
     """The lazy array of the notebook's ``array``, if values are available; shared by all readers, so that stores reach the array."""
     held = capture.names.lifted.get(("array", id(array)))
-    if isinstance(held, Tensor) and (held.place.buffer.version or held.node is inputs.of_array(array, name)):
+    if isinstance(held, Tensor) and (held.place.buffer.version or held.node is snapshots.of_array(array, name)):
         return held
     found = input_tensor(array, name)
     if found is None:
@@ -83,7 +84,7 @@ def seen(array: np.ndarray[Any, Any], name: str) -> Node:
     """The present content of the notebook's array; in a cell that reads it, the content that the cell sees."""
     capture = context.current()
     held = None if capture is None else capture.names.lifted.get(("array", id(array)))
-    return held.place.buffer.node if isinstance(held, Tensor) else inputs.of_array(array, name)
+    return held.place.buffer.node if isinstance(held, Tensor) else snapshots.of_array(array, name)
 
 
 class _Looking(Buffer):
@@ -142,7 +143,7 @@ class Outside(_Looking):
         capture = context.current()
         if capture is None:
             self.may_store()
-            inputs.secure_all()
+            snapshots.secure_all()
             np.copyto(self.array, hooks.compute([node])[0], casting="same_kind")
         elif capture.abstract:
             refuse(f"a store into {self.name or 'an array'}, through a part of it,", "Store into the array itself.")
@@ -159,7 +160,7 @@ class Undecided(_Looking):
     def __init__(self, before: Buffer, arrays: dict[str, np.ndarray[Any, Any]], label: str) -> None:
         self.before = before
         self._held, self._label = before.node, label
-        self._of = [(array, name, inputs.of_array(array, name)) for name, array in arrays.items()]
+        self._of = [(array, name, snapshots.of_array(array, name)) for name, array in arrays.items()]
         self._names = list(arrays)
         super().__init__(None, "")
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.door import has_buffer, is_table
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.inputs import Snapshot, same_bits
+from tensormagic.capture.inputs.door import has_buffer, is_table
+from tensormagic.capture.inputs.snapshots import Snapshot, same_bits
 from tensormagic.capture.stores.alias import beside
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.ir.errors import DifferentiationError

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.agreement import agreed, open_equations
-from tensormagic.capture.casts import loses, warn_of_loss
-from tensormagic.capture.deprecated import told
-from tensormagic.capture.index_arrays import Arranged, Index, Items, arranged, chooses, is_mask, resolve
-from tensormagic.capture.indexing import basic, listed, put_part, spelt_out
+from tensormagic.capture.errors.deprecated import told
+from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.library.ordering import as_indices
-from tensormagic.capture.operands import has_lazy, node_of
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.numbers.undecided_dtypes import refuse_cut
 from tensormagic.capture.stores.alias import may_share
 from tensormagic.capture.stores.converted import value_of
-from tensormagic.capture.undecided import refuse_cut
-from tensormagic.capture.value import Tensor, as_size, wrap
+from tensormagic.capture.values.casts import loses, warn_of_loss
+from tensormagic.capture.values.equal_sizes import agreed, open_equations
+from tensormagic.capture.values.index_arrays import Arranged, Index, Items, arranged, chooses, is_mask, resolve
+from tensormagic.capture.values.indexing import basic, listed, put_part, spelt_out
+from tensormagic.capture.values.operands import has_lazy, node_of
+from tensormagic.capture.values.value import Tensor, as_size, wrap
 from tensormagic.ir.errors import BoundsError, DataShapeError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least, nodes_of, size_text

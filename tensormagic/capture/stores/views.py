@@ -10,12 +10,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.arguments import agreeing, by_mode, done, shape_of, tensor
-from tensormagic.capture.casts import cast_error, check_cast
+from tensormagic.capture.errors.refusal import not_own, refuse
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import FUNCTIONS, implements
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.refusal import not_own, refuse
 from tensormagic.capture.stores.alias import apart_in_numpy
 from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.stores.flat import Flat, at_places, cycled, place_in
@@ -26,7 +23,10 @@ from tensormagic.capture.stores.storing import (
     fitted,
     storable,
 )
-from tensormagic.capture.value import Tensor, in_c_order, wrap
+from tensormagic.capture.values.arguments import agreeing, by_mode, done, shape_of, tensor
+from tensormagic.capture.values.casts import cast_error, check_cast
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import Tensor, in_c_order, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.type import hint

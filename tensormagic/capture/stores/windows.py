@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.errors.refusal import refuse
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
 from tensormagic.ops.form import to_form

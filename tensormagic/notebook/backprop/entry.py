@@ -8,23 +8,23 @@ from typing import Any
 
 from IPython.core.getipython import get_ipython
 
-from tensormagic.capture.inputs import lift
-from tensormagic.capture.value import Tensor, wrap
-from tensormagic.functions.callables import of_callable
-from tensormagic.functions.function import Function
-from tensormagic.functions.gradient_nodes import replace as replaced
-from tensormagic.functions.space import place_of
+from tensormagic.capture.inputs.snapshots import lift
+from tensormagic.capture.values.value import Tensor, wrap
+from tensormagic.functions.calls.callables import of_callable
+from tensormagic.functions.calls.function import Function
+from tensormagic.functions.gradients.gradient_nodes import replace as replaced
+from tensormagic.functions.reads.name_reads import place_of
 from tensormagic.ir.node import Node
 from tensormagic.notebook.backprop.passes import LargeViewError
 from tensormagic.notebook.backprop.sheet import Sheet, floats_of
 from tensormagic.notebook.backprop.subject import Subject, of_function
-from tensormagic.notebook.display import Views
+from tensormagic.notebook.cells.outcome import Outcome
+from tensormagic.notebook.display.shown import Views
+from tensormagic.notebook.display.value_texts import seen
 from tensormagic.notebook.live.sweep import mark
 from tensormagic.notebook.live.variables import function_of, notebook_variables
 from tensormagic.notebook.options import Options
-from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.parted import root_of
-from tensormagic.notebook.value_texts import seen
 from tensormagic.notebook.widgets.backprop import BackpropView
 from tensormagic.ops.leaf import INPUT, input_node
 

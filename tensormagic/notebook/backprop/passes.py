@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.functions.gradient_nodes import gradient_nodes
+from tensormagic.functions.gradients.gradient_nodes import gradient_nodes
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.graph import sizer
 from tensormagic.ir.node import Node, make, substitute, topological

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensormagic import session
-from tensormagic.capture import random
+from tensormagic.capture.random import generators
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.value import Tensor
 from tensormagic.config import config
-from tensormagic.functions.callables import of_callable
-from tensormagic.functions.function import Function
-from tensormagic.functions.program import trace
+from tensormagic.functions.calls.callables import of_callable
+from tensormagic.functions.calls.function import Function
+from tensormagic.functions.calls.program import trace
 from tensormagic.ir import site
 from tensormagic.ir.closing import Closed
 from tensormagic.ir.errors import CaptureError, DifferentiationError
@@ -179,5 +179,5 @@ def _subject(name: str, closed: Closed, values: Sequence[Any], file: str = "") -
         raise CaptureError(
             "this prints, and the view would print at every step", "Remove the print from the captured loop."
         )
-    drawn = [random.state_of(v) if random.is_generator(v) else v for v in values]
+    drawn = [generators.state_of(v) if generators.is_generator(v) else v for v in values]
     return Subject(name, closed.graph, tuple(drawn), site.Lens(closed.mapping), file)

@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tensormagic.capture.items import changed_roots, root_of
-from tensormagic.capture.syntax import Parsed, parse
+from tensormagic.capture.inputs.items import changed_roots, root_of
+from tensormagic.capture.python.cell_text import Parsed, parse
 from tensormagic.notebook.export.scope import CONTAINER, FUNCTION, Scope, always_bound, bound_by, is_no_number
 from tensormagic.notebook.export.source import Cell
 from tensormagic.notebook.options import Options

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from tensormagic import session
-from tensormagic.backend.numpy_text import numpy_parts
-from tensormagic.capture import random
+from tensormagic.backend.numpy_tier.text import numpy_parts
+from tensormagic.capture.random import generators
 from tensormagic.capture.tree import Rest
-from tensormagic.functions.changed import Run
-from tensormagic.functions.function import Function
-from tensormagic.functions.reading import is_moving
+from tensormagic.functions.calls.function import Function
+from tensormagic.functions.reads.changed_containers import Run
+from tensormagic.functions.reads.reading import is_moving
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph
 from tensormagic.notebook.export.observe import Call
@@ -125,7 +125,7 @@ def _refuse_more_than_values(function: Function, call: Call, space: dict[str, An
     if program.stores or program.extra:
         what = "stores into its arguments" if program.stores else "depends on lazy values of the notebook"
         raise CaptureError(f"{function.name} {what}")
-    if any(random.is_generator(v) for v in given.objects):
+    if any(generators.is_generator(v) for v in given.objects):
         raise CaptureError(f"{function.name} draws random numbers")
     outside = [name for (name, where), value in given.held if is_moving(value) and where is not space]
     if outside:

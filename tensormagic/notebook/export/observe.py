@@ -17,17 +17,17 @@ import numpy as np
 from IPython.core.compilerop import CachingCompiler
 
 from tensormagic import session
-from tensormagic.capture import inputs
+from tensormagic.capture.inputs import snapshots
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor
-from tensormagic.functions.footprint import UNKNOWN
-from tensormagic.functions.function import Function
-from tensormagic.functions.given import Given
-from tensormagic.functions.program import Specialisation
-from tensormagic.functions.record import Record
+from tensormagic.capture.values.value import Tensor
+from tensormagic.functions.calls.call_inputs import Given
+from tensormagic.functions.calls.function import Function
+from tensormagic.functions.calls.program import Specialisation
+from tensormagic.functions.reads.footprint import UNKNOWN
+from tensormagic.functions.reads.record import Record
+from tensormagic.notebook.cells.outcome import Outcome, Source
+from tensormagic.notebook.cells.run import compiled, run, run_plain
 from tensormagic.notebook.export.source import Cell, ExportError
-from tensormagic.notebook.outcome import Outcome, Source
-from tensormagic.notebook.run import compiled, run, run_plain
 
 EXPORTED = "__tensor_exported__"
 
@@ -82,7 +82,7 @@ class Run:
         name = f"<exported cell {id(self)} {cell.number}>"
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
         self.user_ns[EXPORTED] = self._noted
-        inputs.secure_all()
+        snapshots.secure_all()
         with self._running(cell):
             exec(compile(tree, name, "exec"), self.user_ns)  # noqa: S102 (the notebook is run: that was asked for)
 

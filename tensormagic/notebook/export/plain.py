@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 
 from tensormagic import session
-from tensormagic.capture import random
+from tensormagic.capture.random import generators
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.value import Tensor
 from tensormagic.config import config
+from tensormagic.functions.calls.function import Function
 from tensormagic.functions.cells import cast
-from tensormagic.functions.function import Function
 from tensormagic.ir.closing import Closed
 from tensormagic.ir.errors import CaptureError, TensorError
+from tensormagic.notebook.cells.outcome import Outcome
 from tensormagic.notebook.export.body import Body
 from tensormagic.notebook.export.generated import KIND_OF, MISSING, Generated, arranged, stable_rules
 from tensormagic.notebook.export.marks import Marks, names_of
 from tensormagic.notebook.export.observe import Run
 from tensormagic.notebook.export.program import Program, Writer
 from tensormagic.notebook.export.source import Cell, ExportError, Lines
-from tensormagic.notebook.outcome import Outcome
 
 
 @dataclass
@@ -271,7 +271,7 @@ class PlainWriter(Writer):
                 value = eval(text, dict(ran.before))  # noqa: S307 (a name of the notebook, or an item of one)
             except Exception:  # noqa: BLE001 (whatever it is, there is no such name)
                 raise body.cell.error(f"it reads {text}, which is not a variable of the notebook") from None
-            if random.is_generator(value):
+            if generators.is_generator(value):
                 raise CaptureError(f"it draws random numbers from {text}")
             if leaf not in inputs and not np.array_equal(
                 np.asarray(value), np.asarray(session.value_of(leaf)), equal_nan=True

@@ -10,7 +10,7 @@ from typing import Any
 
 from IPython.core.inputtransformer2 import TransformerManager
 
-from tensormagic.capture.syntax import parse
+from tensormagic.capture.python.cell_text import parse
 from tensormagic.notebook.export.body import Body, indented, taken_apart
 from tensormagic.notebook.export.scope import Scope
 from tensormagic.notebook.export.source import Cell, Lines

@@ -6,7 +6,7 @@ import ast
 import builtins
 from dataclasses import dataclass, field
 
-from tensormagic.capture.syntax import Parsed
+from tensormagic.capture.python.cell_text import Parsed
 
 FUNCTION, CONTAINER, VALUE = "function", "container", "value"
 _DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

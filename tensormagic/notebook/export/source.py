@@ -12,7 +12,7 @@ from IPython.core.error import UsageError
 from IPython.core.inputtransformer2 import TransformerManager
 
 from tensormagic.ir.errors import TensorError
-from tensormagic.notebook.lines import comments_first
+from tensormagic.notebook.cells.magic_lines import comments_first
 from tensormagic.notebook.magic import TensorMagics
 from tensormagic.notebook.options import Options, of_line, read
 

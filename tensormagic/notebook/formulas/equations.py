@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from tensormagic import session
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.value import Tensor
 from tensormagic.config import config, leveled, parted
-from tensormagic.functions.value_grad import input_of
+from tensormagic.functions.gradients.value_grad import input_of
 from tensormagic.ir import site
 from tensormagic.ir.closing import Closed
 from tensormagic.ir.errors import DifferentiationError, GuardError, TensorError

@@ -14,21 +14,21 @@ from IPython.core.getipython import get_ipython
 from ipywidgets import Widget
 
 from tensormagic.capture.cell import Code
-from tensormagic.capture.value import Tensor, wrap
-from tensormagic.functions.callables import of_callable
+from tensormagic.capture.values.value import Tensor, wrap
+from tensormagic.functions.calls.callables import of_callable
+from tensormagic.functions.calls.function import Function
 from tensormagic.functions.cells import of_cell
-from tensormagic.functions.function import Function
-from tensormagic.functions.value_grad import input_of
+from tensormagic.functions.gradients.value_grad import input_of
 from tensormagic.ir.errors import ArgumentError
-from tensormagic.notebook.display import Report, Views
+from tensormagic.notebook.cells.outcome import Outcome
+from tensormagic.notebook.display.shown import Report, Views
+from tensormagic.notebook.display.value_texts import gradient_text
+from tensormagic.notebook.errors.option_names import may_be, near
 from tensormagic.notebook.live.ranges import Parameter, parameter, widened
 from tensormagic.notebook.live.sweep import Numbers
 from tensormagic.notebook.live.variables import AsComputed, function_of, notebook_variables, variables_of
-from tensormagic.notebook.option_names import may_be, near
 from tensormagic.notebook.options import Options
-from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.pictures.labels import clean
-from tensormagic.notebook.value_texts import gradient_text
 from tensormagic.notebook.widgets.live import LiveView
 
 _LONGEST = 40  # of an expression that stands for its value's name

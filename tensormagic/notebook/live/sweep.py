@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.tree import flatten, structure
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.values.value import Tensor
 from tensormagic.functions.batching import vmap
-from tensormagic.functions.derivatives import derived, value_and_grad
-from tensormagic.functions.function import Function
-from tensormagic.functions.jacobians import jacobian
-from tensormagic.functions.reading import is_moving
-from tensormagic.functions.space import place_of
+from tensormagic.functions.calls.function import Function
+from tensormagic.functions.gradients.derivatives import derived, value_and_grad
+from tensormagic.functions.gradients.jacobians import jacobian
+from tensormagic.functions.reads.name_reads import place_of
+from tensormagic.functions.reads.reading import is_moving
 from tensormagic.ir.errors import CaptureError, DifferentiationError
 from tensormagic.notebook.live.ranges import MOST_SPANS, Parameter
 

@@ -13,12 +13,12 @@ from IPython.core.getipython import get_ipython
 from tensormagic import session
 from tensormagic.capture import context
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.operands import node_of
-from tensormagic.capture.summary import is_on_device
-from tensormagic.capture.value import Tensor, wrap
-from tensormagic.functions.function import Function
-from tensormagic.functions.gradient_nodes import replace
-from tensormagic.functions.reading import Read, look
+from tensormagic.capture.values.operands import node_of
+from tensormagic.capture.values.summary import is_on_device
+from tensormagic.capture.values.value import Tensor, wrap
+from tensormagic.functions.calls.function import Function
+from tensormagic.functions.gradients.gradient_nodes import replace
+from tensormagic.functions.reads.reading import Read, look
 from tensormagic.ir import site
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.graph import Graph

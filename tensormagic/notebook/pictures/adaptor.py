@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensormagic import session
-from tensormagic.backend.inline import expand_all
-from tensormagic.backend.kinds import graphs_of
-from tensormagic.backend.plan import Plan
-from tensormagic.backend.reference import evaluate_graph
-from tensormagic.capture import usercode
-from tensormagic.capture.value import Tensor
+from tensormagic.backend.numpy_tier.reference import evaluate_graph
+from tensormagic.backend.planning.inline import expand_all
+from tensormagic.backend.planning.kinds import graphs_of
+from tensormagic.backend.planning.plan import Plan
+from tensormagic.capture.python import usercode
+from tensormagic.capture.values.value import Tensor
 from tensormagic.config import config
 from tensormagic.functions.explaining import Explained
 from tensormagic.ir import site
@@ -24,7 +24,7 @@ from tensormagic.ir.closing import Closed
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
-from tensormagic.ir.rules import Rule
+from tensormagic.ir.rewriting.rules import Rule
 from tensormagic.ir.site import Site
 from tensormagic.ir.type import Size, Type, evaluate
 from tensormagic.notebook.pictures.details import Details, Rewrite, Step
@@ -39,10 +39,10 @@ from tensormagic.notebook.pictures.views import Drawing, computes, functions_of,
 from tensormagic.ops.leaf import PARAMETER
 from tensormagic.ops.meaning import brought_in
 from tensormagic.ops.regions.region import Region
-from tensormagic.transform.loop_rules import OF_LOOPS
+from tensormagic.transform.loops.rules import OF_LOOPS
 from tensormagic.transform.rewriting import rules
 from tensormagic.transform.rewriting.replay import replayed
-from tensormagic.transform.rewriting.trial import changes_digits
+from tensormagic.transform.rewriting.users.trial import changes_digits
 
 if TYPE_CHECKING:
     from tensormagic.backend.cuda.outline import Outline

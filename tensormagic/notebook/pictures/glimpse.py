@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.backend.costs import of_node
-from tensormagic.backend.kinds import graphs_of
+from tensormagic.backend.planning.costs import of_node
+from tensormagic.backend.planning.kinds import graphs_of
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from tensormagic.ir.rule_text import AS_ACCURATE, LEVEL_WORDS
+from tensormagic.ir.rewriting.rule_text import AS_ACCURATE, LEVEL_WORDS
 from tensormagic.ops.indices.scatter import SCATTER_ADD, SCATTER_SET
 from tensormagic.ops.op import registry
 from tensormagic.ops.scalars.scalar import invert, negative, reciprocal, square

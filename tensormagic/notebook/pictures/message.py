@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from tensormagic.notebook.forms import bytes_text, seconds_text
+from tensormagic.notebook.display.forms import bytes_text, seconds_text
 from tensormagic.notebook.pictures.labels import AS_ACCURATE, KIND_WORDS, STAGES, VIEW_WORDS, clean
 from tensormagic.notebook.pictures.palette import standalone
 from tensormagic.notebook.pictures.picture import HEAD, Inside, Picture, opened_message, way_to

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tensormagic.capture.staging.trees import walk
+from tensormagic.capture.staging.syntax.syntax_trees import walk
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site

@@ -19,8 +19,8 @@ import numpy as np
 from tensormagic.capture.cell import Code
 from tensormagic.capture.tree import flatten
 from tensormagic.ir.modules import package_of
+from tensormagic.notebook.cells.run import plain
 from tensormagic.notebook.pictures.labels import clean
-from tensormagic.notebook.run import plain
 
 _MOST = 90  # characters of a reason
 Array = np.ndarray[Any, Any]

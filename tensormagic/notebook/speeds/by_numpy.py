@@ -12,9 +12,9 @@ import numpy as np
 
 from tensormagic.capture.cell import Code
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor
-from tensormagic.notebook.outcome import Outcome
-from tensormagic.notebook.run import plain
+from tensormagic.capture.values.value import Tensor
+from tensormagic.notebook.cells.outcome import Outcome
+from tensormagic.notebook.cells.run import plain
 
 
 @contextmanager

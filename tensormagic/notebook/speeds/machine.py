@@ -18,9 +18,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from tensormagic.backend import cache, native
-from tensormagic.backend.plan import Plan
-from tensormagic.backend.running import IDLE, UNUSED
+from tensormagic.backend.compiling import cache, native
+from tensormagic.backend.planning.plan import Plan
+from tensormagic.backend.running.runtime import IDLE, UNUSED
 from tensormagic.config import config
 
 _CHAIN = 16  # multiply-adds on a number before it is stored
@@ -79,7 +79,7 @@ def _name(compiles: bool) -> str:
     """What tells machines apart that share a folder."""
     parts = [platform.node(), platform.machine(), platform.processor(), np.__version__]
     if compiles:
-        from tensormagic.backend.cpu_loader import machine
+        from tensormagic.backend.cpu.loader import machine
 
         parts += machine().values()
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

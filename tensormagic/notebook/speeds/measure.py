@@ -15,18 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.backend import costs, native
-from tensormagic.backend.beside import at_once
-from tensormagic.backend.buffers import pool
-from tensormagic.backend.costs import Cost
+from tensormagic.backend.compiling import native
 from tensormagic.backend.cuda.device import is_there
-from tensormagic.backend.plan import Plan
-from tensormagic.backend.schedule import Kernel
+from tensormagic.backend.planning import costs
+from tensormagic.backend.planning.costs import Cost
+from tensormagic.backend.planning.plan import Plan
+from tensormagic.backend.planning.schedule import Kernel
+from tensormagic.backend.printing.parallel_steps import at_once
+from tensormagic.backend.running.buffers import pool
 from tensormagic.config import config
-from tensormagic.notebook.outcome import Outcome
+from tensormagic.notebook.cells.outcome import Outcome
+from tensormagic.notebook.cells.run import plain
 from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.pictures.labels import symbol
-from tensormagic.notebook.run import plain
 from tensormagic.notebook.speeds import against, machine
 from tensormagic.notebook.speeds.by_numpy import beside, copies, difference, in_numpy, longer, wanted
 from tensormagic.notebook.speeds.machine import Machine

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic import residence, session
-from tensormagic.backend.cuda import compiler
+from tensormagic.backend.cuda.compiling import compiler
 from tensormagic.backend.cuda.device import current
 from tensormagic.backend.cuda.planned import planned
 from tensormagic.backend.cuda.transfers import asked_for

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from math import ceil, floor, isfinite, isnan, log10
 from xml.sax.saxutils import escape
 
-from tensormagic.backend.costs import Cost
+from tensormagic.backend.planning.costs import Cost
 from tensormagic.config import config
 from tensormagic.functions.explaining import FLOPS
-from tensormagic.notebook.forms import Drawn, bytes_text, count_text, seconds_text, table
-from tensormagic.notebook.outcome import Outcome
+from tensormagic.notebook.cells.outcome import Outcome
+from tensormagic.notebook.display.forms import Drawn, bytes_text, count_text, seconds_text, table
 from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.pictures.labels import width
 from tensormagic.notebook.speeds import strip

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
-from tensormagic.notebook.forms import Drawn, seconds_text
+from tensormagic.notebook.display.forms import Drawn, seconds_text
 from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.pictures.views import places
 from tensormagic.notebook.pictures.watching import Looking, watched

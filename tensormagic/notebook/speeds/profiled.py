@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
 from typing import Any
 
-from tensormagic.capture.usercode import Cell, cell_of
+from tensormagic.capture.python.usercode import Cell, cell_of
 
 _MOST_SECONDS = 5.0  # of a run that is followed line by line; what comes later is not
 

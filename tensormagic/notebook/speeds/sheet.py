@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
-from tensormagic.notebook.forms import Drawn
+from tensormagic.notebook.display.forms import Drawn
 from tensormagic.notebook.pictures.labels import clean, shorten
 from tensormagic.notebook.pictures.palette import FONT, LIGHT, variables
 from tensormagic.notebook.widgets.controls import MESSAGES

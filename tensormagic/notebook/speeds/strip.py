@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from tensormagic.notebook.forms import seconds_text
+from tensormagic.notebook.display.forms import seconds_text
 from tensormagic.notebook.pictures.labels import clean
 from tensormagic.notebook.speeds.profiled import Profile
 from tensormagic.notebook.speeds.sheet import MARGIN, Sheet

@@ -8,18 +8,20 @@ from functools import cache
 from types import ModuleType
 
 from tensormagic.config import config, parted
-from tensormagic.ir.driver import Firing, Log, Withheld, rewrite_graph
-from tensormagic.ir.driver import rewrite_nodes as _rewrite_nodes
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.rules import LEVELS, Rule
-from tensormagic.ir.table import Table
+from tensormagic.ir.rewriting.driver import Firing, Log, Withheld, rewrite_graph
+from tensormagic.ir.rewriting.driver import rewrite_nodes as _rewrite_nodes
+from tensormagic.ir.rewriting.rules import LEVELS, Rule
+from tensormagic.ir.rewriting.table import Table
 from tensormagic.ops.effects.raising import AFTER
-from tensormagic.transform import loop_rules
-from tensormagic.transform.hoisted import hoisted
-from tensormagic.transform.iterations import at_once
-from tensormagic.transform.loop_rules import Told
-from tensormagic.transform.rewriting import (
+from tensormagic.transform.loops import rules as loop_rules
+from tensormagic.transform.loops.hoisted import hoisted
+from tensormagic.transform.loops.iterations import at_once
+from tensormagic.transform.loops.rules import Told
+from tensormagic.transform.loops.scans import scanned
+from tensormagic.transform.loops.unread_results import numbers_within, tidied
+from tensormagic.transform.rewriting.themes import (
     algebra,
     assumed,
     constants,
@@ -36,16 +38,14 @@ from tensormagic.transform.rewriting import (
     structured,
     triples,
 )
-from tensormagic.transform.rewriting.before_slopes import (
+from tensormagic.transform.rewriting.themes.before_derivatives import (
     before_slopes,
     quotients_as_they_were,
     quotients_that_vanish,
     with_what_grows,
 )
-from tensormagic.transform.rewriting.beyond import BEYOND, applies
-from tensormagic.transform.rewriting.beyond_folds import BEYOND_FOLDS
-from tensormagic.transform.scans import scanned
-from tensormagic.transform.tidy import numbers_within, tidied
+from tensormagic.transform.rewriting.themes.overflows import BEYOND, applies
+from tensormagic.transform.rewriting.themes.overflows_of_folds import BEYOND_FOLDS
 
 THEMES: tuple[ModuleType, ...] = (
     constants,
@@ -130,7 +130,7 @@ def table(
     folds
         Include constant folding, which hides such forms, too.
     differentiated
-        The graph will be differentiated (:mod:`tensormagic.transform.rewriting.before_slopes`).
+        The graph will be differentiated (:mod:`tensormagic.transform.rewriting.themes.before_derivatives`).
     """
     base = parted(level)[0]
     return _table(level, extra, early and base == "real", folds, differentiated and base != "exact")
@@ -209,7 +209,7 @@ def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> 
     level
         ``"exact"``, ``"stable"`` or ``"real"``, with what it leaves out: ``"stable without algebra"``.
     extra
-        Rules of the user's own, see :func:`tensormagic.transform.rewriting.user.parse_rules`.
+        Rules of the user's own, see :func:`tensormagic.transform.rewriting.users.text.parse_rules`.
     """
     level = config.level(level)
     base, off = parted(level)

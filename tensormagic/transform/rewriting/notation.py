@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tensormagic.ir.node import Node
-from tensormagic.ir.rules import Rule, pattern_rule, rules_of
+from tensormagic.ir.rewriting.rules import Rule, pattern_rule, rules_of
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import CONSTANT, constant
 from tensormagic.ops.move import broadcast
@@ -57,7 +57,9 @@ def _level(level: str) -> Decorator:
             return lambda f: rules_of(f, level, fit, **options)
         return rules_of(function, level, fit, **options)
 
-    decorate.__doc__ = f"Rules of the level {level!r}; see :func:`tensormagic.ir.rules.rules_of` for the options."
+    decorate.__doc__ = (
+        f"Rules of the level {level!r}; see :func:`tensormagic.ir.rewriting.rules.rules_of` for the options."
+    )
     return decorate
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tensormagic.ir.driver import Firing, rewrite_graph
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
-from tensormagic.ir.rules import Found, Rule
-from tensormagic.ir.table import Table
+from tensormagic.ir.rewriting.driver import Firing, rewrite_graph
+from tensormagic.ir.rewriting.rules import Found, Rule
+from tensormagic.ir.rewriting.table import Table
 
 MOST_NODES = 12_000  # of all steps together: beyond, several rules fire in one step
 MOST_STEPS = 120

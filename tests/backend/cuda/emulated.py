@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.cuda.compiler import is_there
-from tensormagic.backend.cuda.kernels import lower
-from tensormagic.backend.cuda.launch import Array, Count, Fault, Launch, Number, Scratch, chosen
+from tensormagic.backend.cuda.compiling.compiler import is_there
+from tensormagic.backend.cuda.kernels.launch import Array, Count, Fault, Launch, Number, Scratch, chosen
+from tensormagic.backend.cuda.kernels.lowering import lower
 from tensormagic.backend.cuda.plan import plan_device
-from tensormagic.backend.schedule import Kernel
+from tensormagic.backend.planning.schedule import Kernel
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import evaluate
 from tensormagic.ops.leaf import CONSTANT

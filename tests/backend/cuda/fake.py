@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.backend.cuda import signatures
 from tensormagic.backend.cuda.device import Copied, LaunchError
+from tensormagic.backend.cuda.library import signatures
 from tensormagic.ops.op import AWAY
 
 

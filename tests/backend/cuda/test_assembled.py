@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.cuda import segments
-from tensormagic.backend.cuda.generators import GENERATORS
-from tensormagic.backend.cuda.guarded import copied, guarded
-from tensormagic.backend.cuda.kernels import lower
-from tensormagic.backend.cuda.launch import Launch
+from tensormagic.backend.cuda.kernels import segments
+from tensormagic.backend.cuda.kernels.generators import GENERATORS
+from tensormagic.backend.cuda.kernels.launch import Launch
+from tensormagic.backend.cuda.kernels.lowering import lower
+from tensormagic.backend.cuda.loops.guarded import copied, guarded
+from tensormagic.backend.cuda.loops.small_loops import alone
 from tensormagic.backend.cuda.plan import plan_device
 from tensormagic.backend.cuda.planned import every
-from tensormagic.backend.cuda.small_loops import alone
-from tensormagic.backend.schedule import Kernel
+from tensormagic.backend.planning.schedule import Kernel
 from tensormagic.ops.regions.loops import LOOP
 from tests.backend.cuda.emulated import compiles
 

@@ -5,8 +5,9 @@ import re
 import pytest
 
 from tensormagic import doctor
-from tensormagic.backend.cuda import bandwidth, compiler
+from tensormagic.backend.cuda import bandwidth
 from tensormagic.backend.cuda import device as devices
+from tensormagic.backend.cuda.compiling import compiler
 from tensormagic.backend.cuda.device import Device
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import kinds
 from tensormagic.backend.cuda import run as cuda
 from tensormagic.backend.cuda.device import Device
-from tensormagic.backend.cuda.widened import WIDER
+from tensormagic.backend.cuda.kernels.widened import WIDER
+from tensormagic.backend.planning import kinds
 from tests.backend.cuda.emulated import compiles, holds, normals
 from tests.backend.cuda.test_assembled import CLASSES
 from tests.backend.cuda.test_run import graph_of

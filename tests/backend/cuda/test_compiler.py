@@ -12,14 +12,16 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import service, telling
-from tensormagic.backend.cuda import compiler, segments
+from tensormagic.backend.compiling import service
 from tensormagic.backend.cuda import device as devices
 from tensormagic.backend.cuda import run as cuda
-from tensormagic.backend.cuda.compiler import Codes
-from tensormagic.backend.cuda.launch import Count, Launch, Scratch, UnsupportedError
-from tensormagic.backend.cuda.loop_plan import _planned_loop
+from tensormagic.backend.cuda.compiling import compiler
+from tensormagic.backend.cuda.compiling.compiler import Codes
+from tensormagic.backend.cuda.kernels import segments
+from tensormagic.backend.cuda.kernels.launch import Count, Launch, Scratch, UnsupportedError
+from tensormagic.backend.cuda.loops.loop_plan import _planned_loop
 from tensormagic.backend.cuda.planned import planned
+from tensormagic.backend.running import thread_warnings
 from tests.backend.cuda.emulated import compiles
 from tests.backend.cuda.fake import FakeDevice
 from tests.backend.cuda.test_run import graph_of
@@ -44,7 +46,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Generator[service.
     """A service with a worker of its own, nothing on disk, and nothing told yet."""
     made = service.Service()
     monkeypatch.setattr(service.service, "made", made)
-    monkeypatch.setattr(telling, "_told", set())
+    monkeypatch.setattr(thread_warnings, "_told", set())
     monkeypatch.setattr(tm.config, "cache_folder", tmp_path)
     compiler._codes_of.cache_clear()
     planned.cache_clear()
@@ -102,7 +104,7 @@ def test_one_worker_compiles_for_both_and_loads_what_is_asked_for(fresh: service
         assert process is not None
         return name in Path(f"/proc/{process.pid}/maps").read_text()
 
-    from tensormagic.backend.native import compiled
+    from tensormagic.backend.compiling.native import compiled
 
     assert compiled(planned_here(variable("x", X) * 3.25)).ready()
     first = fresh.compiler.process

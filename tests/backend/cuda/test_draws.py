@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.cuda import draws, generators, transfers
 from tensormagic.backend.cuda import run as cuda
+from tensormagic.backend.cuda import transfers
 from tensormagic.backend.cuda.device import Device
+from tensormagic.backend.cuda.kernels import draws, generators
 from tensormagic.ir.errors import HiddenTransferWarning
 from tensormagic.ops.draws.state import KINDS
 from tests.backend.cuda.emulated import compiles

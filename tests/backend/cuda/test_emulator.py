@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tensormagic.backend.cuda.launch import Count, Launch, Scratch
+from tensormagic.backend.cuda.kernels.launch import Count, Launch, Scratch
 from tests.backend.cuda.emulated import compiles
 from tests.backend.cuda.emulator import EmulatorError, Report, blank, launch, parse
 from tests.backend.cuda.emulator.arithmetic import fused

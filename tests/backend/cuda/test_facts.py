@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from tensormagic.backend import kinds
-from tensormagic.backend.cuda.listing import device_source
-from tensormagic.backend.cuda.loop_plan import _planned_loop
+from tensormagic.backend.cuda.kernels.listing import device_source
+from tensormagic.backend.cuda.loops.loop_plan import _planned_loop
+from tensormagic.backend.cuda.loops.small_loops import alone
 from tensormagic.backend.cuda.planned import planned
-from tensormagic.backend.cuda.small_loops import alone
-from tensormagic.backend.plan import plan_graph
+from tensormagic.backend.planning import kinds
+from tensormagic.backend.planning.plan import plan_graph
 from tensormagic.ir.graph import Graph
 from tests.backend.cuda import test_loops, test_nested, test_training
 from tests.backend.cuda.test_loops import graph_of

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.cuda.kernels import lower
+from tensormagic.backend.cuda.kernels.lowering import lower
 from tensormagic.backend.cuda.plan import plan_device
-from tensormagic.backend.schedule import Kernel
+from tensormagic.backend.planning.schedule import Kernel
 from tensormagic.ir.node import Node
 from tests.backend.cuda.emulated import Emulation, compiles, holds, integers, normals
 

@@ -8,7 +8,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic import session
-from tensormagic.backend.cuda.listing import device_source
+from tensormagic.backend.cuda.kernels.listing import device_source
 
 
 def softmax_rows(x, w):

@@ -10,11 +10,11 @@ import pytest
 import tensormagic as tm
 from tensormagic import session
 from tensormagic.backend.cuda import run as cuda
-from tensormagic.backend.cuda import small_loops
-from tensormagic.backend.cuda.compiler import Codes
+from tensormagic.backend.cuda.compiling.compiler import Codes
 from tensormagic.backend.cuda.device import Device
-from tensormagic.backend.cuda.loop_plan import _planned_loop, planned_loop
-from tensormagic.backend.cuda.looped import Slot, _period, _trades
+from tensormagic.backend.cuda.loops import small_loops
+from tensormagic.backend.cuda.loops.loop_plan import _planned_loop, planned_loop
+from tensormagic.backend.cuda.loops.looped import Slot, _period, _trades
 from tensormagic.ir.graph import Graph
 from tensormagic.ops.regions.loops import LOOP, WHILE
 from tests.backend.cuda.emulated import compiles

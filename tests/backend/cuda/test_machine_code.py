@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import cache as disk
+from tensormagic.backend.compiling import cache as disk
+from tensormagic.backend.compiling.messages import Code
 from tensormagic.backend.cuda import device as devices
-from tensormagic.backend.cuda import machine_code
 from tensormagic.backend.cuda import run as cuda
+from tensormagic.backend.cuda.compiling import machine_code
 from tensormagic.backend.cuda.planned import planned
-from tensormagic.backend.messages import Code
 from tests.backend.cuda.emulated import compiles
 from tests.backend.cuda.fake import FakeDevice
 from tests.backend.cuda.test_compiler import CC, GOOD, launch_of

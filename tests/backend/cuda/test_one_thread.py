@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.cuda import one_thread, small_loops
 from tensormagic.backend.cuda import run as cuda
 from tensormagic.backend.cuda.device import Device
-from tensormagic.backend.cuda.small_loops import alone
+from tensormagic.backend.cuda.kernels import one_thread
+from tensormagic.backend.cuda.loops import small_loops
+from tensormagic.backend.cuda.loops.small_loops import alone
 from tests.backend.cuda import test_loops, test_nested
 from tests.backend.cuda.emulated import compiles
 from tests.backend.cuda.test_loops import compared, graph_of, launched, loops

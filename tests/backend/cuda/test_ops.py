@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensormagic.backend import reference
 from tensormagic.backend.cuda import run as cuda
 from tensormagic.backend.cuda.device import Device
+from tensormagic.backend.numpy_tier import reference
 from tensormagic.ir.closing import close
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph

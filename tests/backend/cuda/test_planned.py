@@ -8,9 +8,9 @@ import pytest
 import tensormagic as tm
 from tensormagic.backend.cuda import run as cuda
 from tensormagic.backend.cuda.device import Device
-from tensormagic.backend.cuda.launch import Array
+from tensormagic.backend.cuda.kernels.launch import Array
 from tensormagic.backend.cuda.planned import Execution, Planned, planned
-from tensormagic.backend.schedule import Kernel
+from tensormagic.backend.planning.schedule import Kernel
 from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.interpret import bind
 from tests.backend.cuda.emulated import compiles

@@ -9,7 +9,7 @@ import scipy
 import tensormagic as tm
 from tensormagic import session
 from tensormagic.backend.cuda.device import Device
-from tensormagic.capture.operands import node_of
+from tensormagic.capture.values.operands import node_of
 from tensormagic.ir.node import topological
 from tensormagic.ops.leaf import CONSTANT
 

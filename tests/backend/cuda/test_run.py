@@ -11,7 +11,7 @@ import tensormagic as tm
 from tensormagic import session
 from tensormagic.backend.cuda import run as cuda
 from tensormagic.backend.cuda.device import Device
-from tensormagic.backend.cuda.library_call import LIBRARY
+from tensormagic.backend.cuda.library.call import LIBRARY
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.type import hint
 from tensormagic.ops.op import registry

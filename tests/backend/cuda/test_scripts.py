@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.cuda import compiler
 from tensormagic.backend.cuda import device as devices
+from tensormagic.backend.cuda.compiling import compiler
 from tests.backend.cuda.emulated import compiles
 from tests.backend.cuda.fake import FakeDevice
 from tests.backend.cuda.stand_in import stand_in

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tensormagic.backend.cuda import run as cuda
-from tensormagic.backend.cuda import segments
 from tensormagic.backend.cuda.device import Device
+from tensormagic.backend.cuda.kernels import segments
 from tests.backend.cuda.emulated import compiles
 from tests.backend.cuda.test_run import graph_of
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.cuda import ahead, small_loops
 from tensormagic.backend.cuda.device import Device
+from tensormagic.backend.cuda.loops import ahead, small_loops
 from tests.backend.cuda.emulated import compiles
 from tests.backend.cuda.test_loops import compared, graph_of, launched
 

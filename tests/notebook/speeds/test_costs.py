@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import costs
-from tensormagic.backend.cpu_flops import flops_of
+from tensormagic.backend.cpu.flops import flops_of
+from tensormagic.backend.planning import costs
 from tensormagic.notebook.pictures.adaptor import portrait
 
 

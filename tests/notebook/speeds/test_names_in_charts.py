@@ -8,7 +8,7 @@ from itertools import combinations
 
 import pytest
 
-from tensormagic.backend.costs import Cost
+from tensormagic.backend.planning.costs import Cost
 from tensormagic.notebook.pictures.labels import width
 from tests.notebook.speeds.test_speed_view import drawn, figures
 

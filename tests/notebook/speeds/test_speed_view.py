@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import cpu_loader
-from tensormagic.backend.costs import Cost
-from tensormagic.backend.messages import Code
+from tensormagic.backend.compiling.messages import Code
+from tensormagic.backend.cpu import loader as cpu_loader
+from tensormagic.backend.planning.costs import Cost
 from tensormagic.notebook.speeds import against, machine, measure
 from tensormagic.notebook.speeds.against import Peer
 from tensormagic.notebook.speeds.machine import Machine

@@ -1,0 +1,1 @@
+"""The compile worker, what asks it, and the cache on disk."""

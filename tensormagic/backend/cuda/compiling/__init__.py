@@ -1,0 +1,1 @@
+"""From the text of kernels to PTX and machine code for a GPU."""

@@ -1,0 +1,1 @@
+"""Calls of the device's library, by the op that each computes."""

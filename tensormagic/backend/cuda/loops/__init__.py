@@ -1,0 +1,1 @@
+"""Loops and branches on a GPU, as launches that the host need not wait for."""

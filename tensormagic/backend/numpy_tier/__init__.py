@@ -1,0 +1,1 @@
+"""The NumPy tier: graphs run, or written out, as plain NumPy."""

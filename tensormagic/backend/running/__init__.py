@@ -1,0 +1,1 @@
+"""What a compiled program needs while it runs: threads, memory, flags, warnings."""

@@ -1,0 +1,1 @@
+"""Vector math: elementary functions as formulas that LLVM vectorises."""

@@ -1,0 +1,1 @@
+"""Errors and warnings of captured code: refusals, tracebacks, floating-point errors."""

@@ -1,0 +1,1 @@
+"""Calls of functions that know nothing of lazy arrays."""

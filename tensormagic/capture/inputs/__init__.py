@@ -1,0 +1,1 @@
+"""How the user's values come in: names, arguments, attributes, items."""

@@ -1,0 +1,30 @@
+"""The recursion limit during capture: as deep as in Python, although each call of the user's then takes several frames."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+
+FRAMES = (
+    10  # of Python's, for one call: its branches are functions of their own, and a captured function is several calls
+)
+
+_raised: list[int] = []
+
+
+@contextmanager
+def as_deep_as_python() -> Generator[None]:
+    """Allow more frames, in the main thread alone: others may have little memory for them."""
+    if _raised or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = sys.getrecursionlimit()
+    _raised.append(before * FRAMES)
+    sys.setrecursionlimit(before * FRAMES)
+    try:
+        yield
+    finally:
+        if sys.getrecursionlimit() == _raised.pop():  # else the user has set it
+            sys.setrecursionlimit(before)

@@ -1,0 +1,1 @@
+"""NumPy's random generators in captured code."""

@@ -1,0 +1,1 @@
+"""Branches on data-dependent conditions, and the join of what they leave."""

@@ -1,0 +1,1 @@
+"""Loops, comprehensions and recursion as regions of the graph."""

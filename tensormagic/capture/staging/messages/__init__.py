@@ -1,0 +1,1 @@
+"""Text and errors that depend on data: print, raise, assert, f-strings."""

@@ -1,0 +1,1 @@
+"""Truth, order, conversions and classes of lazy numbers in staged code."""

@@ -1,0 +1,1 @@
+"""From the syntax of a cell or a function to staged code."""

@@ -1,0 +1,1 @@
+"""Series and DataFrames of pandas in captured code."""

@@ -1,0 +1,1 @@
+"""Lazy arrays: operators, methods, indexing, ufuncs."""

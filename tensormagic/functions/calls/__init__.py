@@ -1,0 +1,1 @@
+"""Calls of captured functions: what is given, which program runs, what is handed back."""

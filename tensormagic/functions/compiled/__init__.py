@@ -1,0 +1,1 @@
+"""Functions compiled ahead of time: what they need, files, export to C."""

@@ -1,0 +1,1 @@
+"""Derivatives of functions: grad, vjp, jvp, Jacobians, and checks of them."""

@@ -1,0 +1,1 @@
+"""What a captured function reads of Python's state, and the check that it still holds."""

@@ -1,0 +1,59 @@
+"""Attributes that users give to captured functions: they are those of the function that is captured.
+
+A counter (``f.calls += 1``), a table (``f.seen = {}``) or a constant of a function stands on the function in Python. The text of the
+captured function reads it by the same name, and what is read of functions of the user's is followed and stored into: so it stands there.
+"""
+
+from __future__ import annotations
+
+import functools
+from types import FunctionType
+from typing import Any
+
+from tensormagic.capture.staging.trials.attributes import is_users_class
+
+
+class Attributed:
+    """Delegates unknown attributes to the Python function that the object was made of."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        users = users_of(self, name)
+        if users is None:
+            object.__setattr__(self, name, value)
+        else:
+            setattr(users, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        users = users_of(self, name)
+        if users is None:
+            object.__delattr__(self, name)
+        else:
+            delattr(users, name)
+
+    def __getattr__(self, name: str) -> Any:
+        """The function's attribute; an AttributeError is the function's."""
+        users = users_of(self, name)
+        if users is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        return getattr(users, name)
+
+
+def users_of(made: Any, name: str) -> Any:
+    """The user's function or callable object, if ``name`` is an attribute that users may set; else None.
+
+    Not for our own fields, special names, or objects that were not made of the user's.
+    """
+    if name in _own(type(made)) or (name.startswith("__") and name.endswith("__")):
+        return None
+    found = made
+    while isinstance(found, Attributed):
+        held = vars(found)
+        found = held.get("__wrapped__", held.get("plain"))
+    return found if isinstance(found, FunctionType) or (found is not None and is_users_class(type(found))) else None
+
+
+@functools.cache
+def _own(kind: type) -> frozenset[str]:
+    """The names that one of our classes gives its instances."""
+    fields = {name for base in kind.__mro__ for name in vars(base).get("__annotations__", {})}
+    return frozenset(fields.union(*(vars(base) for base in kind.__mro__)))

@@ -1,0 +1,1 @@
+"""Rewrite rules of the user's own: reading, trying, installing."""

@@ -1,0 +1,1 @@
+"""Rules, and the driver that applies them."""

@@ -1,0 +1,42 @@
+"""Names that a notebook lacks because the cell that would have bound them ended in an error.
+
+It holds names and cells; what a cell would bind, and when it has run, others say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class Lost:
+    """The names that are missing, and of each the cell."""
+
+    def __init__(self) -> None:
+        self._cells: dict[str, tuple[str, str]] = {}  # what the cell is called, and what it is known by
+
+    def clear(self) -> None:
+        """Nothing is missing."""
+        self._cells.clear()
+
+    def begin(self, cell: str) -> None:
+        """Forget the names that a cell failed to bind, now that it runs again."""
+        self._cells = {name: found for name, found in self._cells.items() if found[1] != cell}
+
+    def bound(self, names: Iterable[str]) -> None:
+        """Forget names that have been bound since."""
+        for name in names:
+            self._cells.pop(name, None)
+
+    def missing(self, names: Iterable[str], label: str, cell: str) -> None:
+        """A cell ended in an error and has not bound these."""
+        self._cells |= dict.fromkeys(names, (label, cell))
+
+    def hint(self, name: str) -> str:
+        """What to do about a name that is not there; nothing where no cell would have bound it."""
+        if name not in self._cells:
+            return ""
+        label = self._cells[name][0]
+        return f"Cell {label} would have set {name}, but it ended in an error: fix that cell and run it first."
+
+
+lost = Lost()

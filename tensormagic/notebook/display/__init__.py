@@ -1,0 +1,1 @@
+"""What a cell shows: the line, panels, progress."""

@@ -1,0 +1,1 @@
+"""Errors as the user sees them, and hints."""

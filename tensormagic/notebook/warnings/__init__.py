@@ -1,0 +1,1 @@
+"""Warnings about values that are stale, paired by mistake, or no longer lazy."""

@@ -1,0 +1,1 @@
+"""Rewrites of loops as a whole."""

@@ -1,0 +1,1 @@
+"""Rules that users write: their text, and their trial on numbers."""

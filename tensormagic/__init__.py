@@ -199,12 +199,12 @@ hooks.methods["grad"] = Asked()
 
 
 def live(shown: Any, /, **ranges: Any) -> Any:
-    """Show a function of some numbers, which are moved: its value, its gradient and a picture follow.
+    """Show a function with sliders for its numbers: the value, the gradient and a picture follow them.
 
     Parameters
     ----------
     shown : callable or Tensor
-        A function that gives a real number, or a vector or matrix of them, or a lazy value as a function of its named inputs.
+        A function that returns a real number, vector or matrix; or a lazy value, as a function of its named inputs.
     **ranges
         For each parameter ``(low, high)``, ``(low, high, step)`` or a slider of ipywidgets, which is then linked. Whole
         numbers where all three are ints. Arrays for a vector or a matrix, which is moved where it is drawn. 64 numbers at
@@ -221,9 +221,9 @@ def live(shown: Any, /, **ranges: Any) -> Any:
     Raises
     ------
     TypeError
-        For a function that gives something else, and for what is no range.
+        If the function returns something else, or an argument is not a range.
     ValueError
-        For ranges that are empty, and for more than 64 numbers.
+        If a range is empty, or there are more than 64 numbers.
 
     Examples
     --------
@@ -239,16 +239,16 @@ def live(shown: Any, /, **ranges: Any) -> Any:
 
 
 def backprop(shown: Any, /, *args: Any, **ranges: Any) -> Any:
-    """Show how a gradient comes about: each node's value and adjoint, each local derivative, step by step.
+    """Show backpropagation step by step: each node's value and adjoint, and each local derivative.
 
     Parameters
     ----------
     shown : callable or Tensor
-        A function that gives one real number, or a lazy number. At most 60 nodes.
+        A function that returns one real number, or a lazy number. At most 60 nodes.
     *args
-        What the function is called with.
+        The arguments that the function is called with.
     **ranges
-        ``(low, high)`` or ``(low, high, step)`` for inputs that are floats: these get sliders. Default: all of them do.
+        ``(low, high)`` or ``(low, high, step)`` for the floats that get sliders. Default: all of them.
 
     Returns
     -------
@@ -259,11 +259,11 @@ def backprop(shown: Any, /, *args: Any, **ranges: Any) -> Any:
     Raises
     ------
     DifferentiationError
-        For what is no real number.
+        If the value is not a real number.
     ValueError
-        For a graph of more than 60 nodes, and for arrays of more than 200,000 elements.
+        If the graph has more than 60 nodes, or an array more than 200,000 elements.
     TypeError
-        For a range of something that is no float among the inputs.
+        If a range is given for something that is not a float among the inputs.
 
     Examples
     --------
@@ -284,7 +284,7 @@ def _backprop(self: Tensor, **ranges: Any) -> Any:
     Parameters
     ----------
     **ranges
-        ``(low, high)`` or ``(low, high, step)`` for inputs that are floats: these get sliders. Default: all of them do.
+        ``(low, high)`` or ``(low, high, step)`` for the floats that get sliders. Default: all of them.
 
     Returns
     -------
@@ -294,9 +294,9 @@ def _backprop(self: Tensor, **ranges: Any) -> Any:
     Raises
     ------
     DifferentiationError
-        For what is no real number.
+        If the value is not a real number.
     ValueError
-        For a graph of more than 60 nodes, and for arrays of more than 200,000 elements.
+        If the graph has more than 60 nodes, or an array more than 200,000 elements.
 
     Examples
     --------

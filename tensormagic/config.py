@@ -113,19 +113,19 @@ class Config:
     device
         ``"cpu"``, ``"gpu"``, or ``"auto"``, which chooses by sizes, and is the CPU where there is no GPU.
     transfers
-        Copies between host and device that nobody has asked for: ``"warn"`` tells of each variable once, ``"explicit"`` refuses
+        Copies between host and device that were not requested: ``"warn"`` warns once for each variable, ``"explicit"`` refuses
         those of arrays, ``"refuse"`` also those of numbers, and what only the host does.
     memory
-        How many bytes a run may need at once; 0 for what the machine has left. A run that needs more is refused before it begins.
+        How many bytes a run may use at once; 0 for the memory that is free. A run that needs more is refused before it begins.
     threads
-        Among how many threads large loops of compiled code are shared, and steps of a graph that need nothing of each other: as many as the
-        process may use processors, unless set. No value depends on it.
+        How many threads share large loops of compiled code, and independent steps of a graph: by default as many as the process may
+        use processors. No value depends on it.
     plain
         Run ``%%tensor`` cells as ordinary Python.
     cache_folder
-        Where machine code is kept, and what first calls have found out about texts.
+        The folder for machine code, and for what first calls have found out about source texts.
     carried_folder
-        Where code for a GPU is that another machine has compiled, which is read beside that; empty for none.
+        A further folder, of GPU code that another machine has compiled; empty for none.
 
     Examples
     --------

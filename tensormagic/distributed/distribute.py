@@ -198,7 +198,7 @@ _INSTALL = "tm.distribute needs Dask: pip install 'tensormagic[dask]'"
 
 
 def distribute(f: Callable[..., Any], client: Any = None) -> Distributed:
-    """A function whose arguments are split by rows over the workers of a Dask cluster.
+    """Return a function whose arguments are split by rows over the workers of a Dask cluster.
 
     Arguments that are arrays of Dask, ``np.memmap``, ``tm.shard(x)`` or generators of batches are split; all others are
     parameters, which every worker has. Which results have rows, and which are put together from parts, follows from the
@@ -207,7 +207,7 @@ def distribute(f: Callable[..., Any], client: Any = None) -> Distributed:
     Parameters
     ----------
     f
-        A function of arrays, that ``tm.grad`` and the like give too.
+        A function of arrays; results of ``tm.grad`` and the like, too.
     client
         A ``distributed.Client``; None for a cluster on this machine, which ``close()``, ``with`` or the end of Python closes.
 
@@ -220,7 +220,7 @@ def distribute(f: Callable[..., Any], client: Any = None) -> Distributed:
     Raises
     ------
     CaptureError
-        At a call, where rows are mixed in a way that has no rule, with the line.
+        At a call, if rows are mixed in a way that has no rule; the message names the line.
 
     Examples
     --------

@@ -52,7 +52,7 @@ def shard(x: Any, axis: str | int = "batch", *, rows: int | None = None) -> Shar
     Raises
     ------
     ArgumentError
-        For another axis, chunks without rows, and a number, which has none.
+        If the axis is another one, a chunk would have no rows, or ``x`` is a number, which has none.
 
     Examples
     --------

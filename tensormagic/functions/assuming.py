@@ -28,16 +28,16 @@ _WAY_OUT = "Compare the value itself with a number, or use np.isfinite: x = tm.a
 
 
 def assume(value: Any, *conditions: Any, check: bool = True) -> Any:
-    """``value``, of which the conditions hold: rules of rewriting may use them.
+    """Return ``value`` with conditions that rewriting may rely on.
 
     Parameters
     ----------
     value : array_like or Tensor
-        What they are said of. The result has to be used in its place: ``x = tm.assume(x, x > 0)``.
+        The value that they describe. Use the result in its place: ``x = tm.assume(x, x > 0)``.
     *conditions
         Comparisons of ``value`` with numbers (``x > 0``, ``x <= 1``, ``x != 0``), ``np.isfinite(value)``, and several of them by ``&``.
     check
-        Whether they are checked when the values are computed. Where they are not and do not hold, results may be anything.
+        Whether they are checked when the values are computed. Unchecked conditions that do not hold make results meaningless.
 
     Returns
     -------
@@ -47,9 +47,9 @@ def assume(value: Any, *conditions: Any, check: bool = True) -> Any:
     Raises
     ------
     ValueError
-        Where a condition does not hold, when the values are there.
+        If a condition does not hold when the values are computed.
     TypeError
-        For a condition that is no such comparison, or says nothing of ``value``.
+        If a condition is not such a comparison, or does not mention ``value``.
 
     Examples
     --------

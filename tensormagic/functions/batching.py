@@ -45,18 +45,18 @@ Axes = Any  # an int or None, or a container of these
 
 @maker
 def vmap(fun: Any, in_axes: Axes = 0, out_axes: Axes = 0) -> Function:
-    """``fun``, which takes and gives single examples, as a function of stacks of examples.
+    """Return ``fun``, a function of single examples, as a function of stacks of examples.
 
     Parameters
     ----------
     fun
         A function of arrays.
     in_axes
-        Along which axis each argument is stacked; None for one that is the same for all examples. One for all
-        arguments, or a tuple of one for each, which may be a container like the argument's own.
+        The axis along which each argument is stacked; None for one that is the same for all examples. One axis for all
+        arguments, or a tuple with one for each, which may be a container like the argument.
     out_axes
-        Along which axis each result is stacked; None for one that is the same for all examples. One for all results,
-        or a container like the result's.
+        The axis along which each result is stacked; None for one that is the same for all examples. One axis for all
+        results, or a container like the result.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def vmap(fun: Any, in_axes: Axes = 0, out_axes: Axes = 0) -> Function:
     Raises
     ------
     ShapeError
-        Where the arguments hold different numbers of examples, or none is stacked.
+        If the arguments hold different numbers of examples, or none is stacked.
 
     Examples
     --------

@@ -80,28 +80,28 @@ def _built(nodes: Iterable[Node], build: Callable[[Any], Any]) -> Any:
 
 
 def cond(pred: Any, then: Callable[..., Any], otherwise: Callable[..., Any], *operands: Any) -> Any:
-    """``then(*operands)`` where ``pred`` is true, else ``otherwise(*operands)``; only that one is computed.
+    """Return ``then(*operands)`` if ``pred`` is true, else ``otherwise(*operands)``; only that branch is computed.
 
     Parameters
     ----------
     pred
-        One boolean, which data may decide.
+        One boolean, which may be data-dependent.
     then, otherwise
-        Functions of ``operands``; what they read beside them is computed in either case.
+        Functions of ``operands``; other values that they read are computed in either case.
     *operands
         Arrays, numbers, or containers of these.
 
     Returns
     -------
     array, number or container
-        What the chosen function gives. Numbers of both are brought to one dtype.
+        The result of the chosen function. Numbers of both branches are converted to one dtype.
 
     Raises
     ------
     DTypeError
-        Where ``pred`` is no single boolean, or the functions return different containers.
+        If ``pred`` is not a single boolean, or the functions return different containers.
     ShapeError
-        Where they give different shapes.
+        If they return different shapes.
 
     Examples
     --------
@@ -170,16 +170,16 @@ def _steady(
 
 
 def while_loop(test: Callable[[Any], Any], body: Callable[[Any], Any], start: Any) -> Any:
-    """Apply ``body`` to ``start``, then to its own result, as long as ``test`` of that is true.
+    """Apply ``body`` to ``start``, then to its own result, as long as ``test`` of the carry is true.
 
     Parameters
     ----------
     test
-        Takes the carry, gives one boolean.
+        Takes the carry, returns one boolean.
     body
-        Takes the carry, gives the next one: of the same containers, shapes and dtypes.
+        Takes the carry, returns the next one, with the same containers, shapes and dtypes.
     start
-        The first carry: an array, a number, or a container of these. A Python number takes the dtype that the body gives it.
+        The first carry: an array, a number, or a container of these. A Python number takes the dtype of the body's result.
 
     Returns
     -------
@@ -189,9 +189,9 @@ def while_loop(test: Callable[[Any], Any], body: Callable[[Any], Any], start: An
     Raises
     ------
     ShapeError
-        Where an iteration changes the shape of a carry.
+        If an iteration changes the shape of a carry.
     DTypeError
-        Where ``test`` gives no single boolean, or ``body`` another container.
+        If ``test`` does not return a single boolean, or ``body`` returns another container.
 
     Examples
     --------
@@ -235,14 +235,14 @@ def _applied(
 
 
 def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], start: Any) -> Any:
-    """``carry = body(k, carry)`` for ``k`` in ``range(lower, upper)``, from ``start`` on.
+    """Apply ``carry = body(k, carry)`` for ``k`` in ``range(lower, upper)``, beginning with ``start``.
 
     Parameters
     ----------
     lower, upper
-        Integers, which data may decide. Where ``upper`` is not above ``lower``, the result is ``start``.
+        Integers, which may be data-dependent. If ``upper`` is not above ``lower``, the result is ``start``.
     body
-        Takes the index and the carry, gives the next carry: of the same containers, shapes and dtypes.
+        Takes the index and the carry, returns the next carry, with the same containers, shapes and dtypes.
     start
         The first carry: an array, a number, or a container of these.
 
@@ -254,11 +254,11 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], start: An
     Raises
     ------
     ShapeError
-        Where an iteration changes the shape of a carry.
+        If an iteration changes the shape of a carry.
     DTypeError
-        Where ``body`` gives another container.
+        If ``body`` returns another container.
     TypeError
-        For bounds that are no integers.
+        If a bound is not an integer.
 
     Examples
     --------
@@ -291,30 +291,30 @@ def _looped(
 
 
 def scan(fun: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any, length: Any = None) -> tuple[Any, Any]:
-    """``carry, y = fun(carry, x)`` for every ``x`` along the first axis of ``xs``: the last carry, and every y stacked.
+    """Apply ``carry, y = fun(carry, x)`` for every ``x`` along the first axis of ``xs``; return the last carry, and all y stacked.
 
     Parameters
     ----------
     fun
-        Takes the carry and one element of ``xs``, gives the next carry and a result.
+        Takes the carry and one element of ``xs``, returns the next carry and a result.
     start
         The first carry.
     xs
-        An array or a container of arrays with a common first axis; None for none.
+        An array or a container of arrays with a common first axis, or None.
     length
-        How many iterations, where ``xs`` is None.
+        The number of iterations, if ``xs`` is None.
 
     Returns
     -------
     tuple
-        The last carry, and the results, each with a first axis of one element for each iteration.
+        The last carry, and the results, each with a first axis for the iterations.
 
     Raises
     ------
     ShapeError
-        Where parts of ``xs`` have different lengths, there are none and no ``length``, or an iteration changes the shape of a carry.
+        If parts of ``xs`` have different lengths, neither ``xs`` nor ``length`` is given, or an iteration changes the shape of a carry.
     DTypeError
-        Where ``fun`` gives no pair, or carries another container.
+        If ``fun`` does not return a pair, or carries another container.
 
     Examples
     --------

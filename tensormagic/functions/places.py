@@ -25,7 +25,7 @@ _GPUS = frozenset({2, 13})  # what DLPack calls the memory of a GPU, and that wh
 
 
 def to_gpu(value: Any, *, copy: bool = True) -> Any:
-    """Have a value on the GPU, and stay there: it is copied once, and read from there by every run on the GPU.
+    """Copy a value to the GPU, to stay there: every run on the GPU reads it from there.
 
     Parameters
     ----------
@@ -34,18 +34,18 @@ def to_gpu(value: Any, *, copy: bool = True) -> Any:
         has on the GPU (CuPy, PyTorch, JAX: what has ``__cuda_array_interface__`` or DLPack) does not pass through the host; it is given by
         itself, in no container.
     copy
-        Of such an array: whether it is copied on the GPU. Without a copy, the memory is shared, and whoever stores into it changes
-        the lazy array too.
+        For such an array: whether it is copied on the GPU. Without a copy, the memory is shared, and a store into it changes the
+        lazy array, too.
 
     Returns
     -------
     Tensor
-        A lazy array whose value lies on the GPU; of a container, one like it.
+        A lazy array whose value lies on the GPU; for a container, one like it.
 
     Raises
     ------
     DeviceError
-        Where there is no GPU, with what is missing.
+        If there is no GPU; the message says what is missing.
 
     Examples
     --------
@@ -90,17 +90,17 @@ def _there(value: Any) -> Any:
 
 
 def to_host(value: Any) -> Any:
-    """The value on the host: an array of NumPy's, or a number; of a container, one like it.
+    """Return the value on the host: a NumPy array or a number; for a container, one like it.
 
     Parameters
     ----------
     value
-        A lazy array, or a container of these; what lies on the host is given back as it is.
+        A lazy array, or a container of these; values on the host are returned as they are.
 
     Returns
     -------
     array, number or container
-        The same values, computed where they were not.
+        The same values, computed if they were not yet.
 
     Examples
     --------

@@ -221,29 +221,29 @@ class Submitted(Future[Any]):
 def submit(fun: Any, /, *args: Any, **named: Any) -> Submitted:
     """Call a function in the background, and return at once.
 
-    The function is captured here and now: its arguments, and the arrays that it reads beside them, are what they are at this
-    moment, whatever is stored into them later. Errors of capture are raised here, those of the run by ``result()``. What is submitted
+    The function is captured at once: its arguments, and other arrays that it reads, have the values of this moment, whatever
+    is stored into them later. Errors of capture are raised here, those of the run by ``result()``. What is submitted
     begins in the order of submission and runs side by side; what it prints is printed when it runs.
 
     Parameters
     ----------
     fun
-        A function, as ``tm.tensor`` takes it, or one that :func:`compile` has given.
+        A function, as for ``tm.tensor``, or a result of :func:`compile`.
     *args, **named
         Arrays, lazy values, numbers, texts, and containers of these.
 
     Returns
     -------
     Submitted
-        ``result(timeout)``, ``exception()``, ``done()``, ``cancel()``, ``add_done_callback(...)``, as futures of ``concurrent.futures``
-        have; ``await`` works, too. ``progress`` is how much is done, from 0 to 1.
+        A future with ``result(timeout)``, ``exception()``, ``done()``, ``cancel()`` and ``add_done_callback(...)``, as in
+        ``concurrent.futures``; ``await`` works, too. ``progress`` is the part that is done, from 0 to 1.
 
     Raises
     ------
     ArgumentError
-        For objects that could be changed while the call runs.
+        If an argument is an object that could change while the call runs.
     CaptureError
-        For functions that store into what they are given, and in captured code.
+        If the function stores into its arguments, or the call stands in captured code.
 
     Examples
     --------

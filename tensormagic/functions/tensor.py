@@ -47,14 +47,14 @@ def tensor(
         Of a function: where arguments that a call does not give are looked up by name, as a cell's function looks them up
         in the notebook: ``missing=globals()``.
     math
-        Of a function: which rewrites may be used; empty for what ``config.math`` says at the call.
+        Of a function: which rewrites may be used; empty for the value of ``config.math`` at the call.
     without
-        Of a function: what to leave out, by names with commas: themes of rules, ``"stability"``, ``"loops"``, ``"fusion"``.
+        Of a function: what to switch off, as names with commas: themes of rules, ``"stability"``, ``"loops"``, ``"fusion"``.
     dtype
-        Of a function: what floating arrays among its arguments are cast to; empty for their own.
+        Of a function: the dtype that floating arrays among its arguments are cast to; empty for their own.
     device, transfers
-        Of a function: where calls run, ``"cpu"``, ``"gpu"`` or ``"auto"``, and what is said of copies that nobody has asked for;
-        empty for what ``config`` says at the call.
+        Of a function: where calls run, ``"cpu"``, ``"gpu"`` or ``"auto"``, and how copies that were not requested are reported;
+        empty for the values of ``config`` at the call.
 
     Returns
     -------
@@ -63,11 +63,11 @@ def tensor(
     Raises
     ------
     ValueError
-        For a level, a device or a theme that is none, and for lists that are no array.
+        If there is no such level, device or theme, or if nested lists do not form an array.
     DTypeError
-        For data that are no numbers.
+        If the data are not numbers.
     CaptureError
-        At a call, where the function cannot be captured: the error names the line, and what to write instead.
+        At a call, if the function cannot be captured: the error names the line, and what to write instead.
 
     Examples
     --------
@@ -157,22 +157,22 @@ def _with(
 
 
 def evaluate(*values: Any) -> Any:
-    """Compute several lazy arrays in one run, in which what they have in common is computed once.
+    """Compute several lazy arrays in one run, and what they share only once.
 
     Parameters
     ----------
     *values
-        Lazy arrays; arrays and numbers are given back as they are.
+        Lazy arrays; arrays and numbers are returned as they are.
 
     Returns
     -------
     array or tuple of arrays
-        The array or number of one value, a tuple of those of several.
+        The array or number of a single value, or a tuple for several.
 
     Raises
     ------
     DTypeError
-        For what is neither a number nor an array of numbers.
+        If a value is neither a number nor an array of numbers.
 
     Examples
     --------

@@ -74,7 +74,7 @@ _DTYPES = (
 
 
 def parse(text: str) -> Graph:
-    """The graph that ``text`` shows: the inverse of ``str(graph)``.
+    """Return the graph that ``text`` shows: the inverse of ``str(graph)``.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def parse(text: str) -> Graph:
     Raises
     ------
     ParseError
-        Where the text is no graph, with the line.
+        If the text is not a graph; the message names the line.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def parse(text: str) -> Graph:
 
 
 def trace(fun: Any, *types: Any) -> Graph:
-    """The graph of a function, before rewriting.
+    """Return the graph of a function, before rewriting.
 
     Parameters
     ----------
@@ -113,15 +113,15 @@ def trace(fun: Any, *types: Any) -> Graph:
     Returns
     -------
     Graph
-        Its parameters are the arguments' arrays, then the arrays that the function reads from outside.
+        Its parameters are the arrays among the arguments, then the arrays that the function reads from outside.
 
     Raises
     ------
     ParseError
-        For a text with brackets that is no type, such as ``"float64[n;3]"``.
+        If a text with brackets is not a type, such as ``"float64[n;3]"``.
     ShapeError, DTypeError, CaptureError
-        Where the function cannot be captured for these types: what a captured cell of its code would raise.
-        DTypeError for a dtype that there is not, too.
+        If the function cannot be captured for these types: the error that a captured cell of its code would raise.
+        DTypeError also for an unknown dtype.
 
     Examples
     --------
@@ -350,24 +350,24 @@ def _argument(value: Any, name: str) -> Any:
 
 
 def rewrite(graph: Graph, rules: str | Iterable[Rule] | None = None) -> Graph:
-    """The normal form of a graph under rules, or those of a level: ``"exact"``, ``"stable"`` or ``"real"``.
+    """Return the normal form of a graph under the given rules, or those of a level: ``"exact"``, ``"stable"`` or ``"real"``.
 
     Parameters
     ----------
     graph
-        As :func:`trace`, :func:`parse` and ``.graph`` give it.
+        A graph from :func:`trace`, :func:`parse` or ``.graph``.
     rules
-        A level, or rules themselves, such as ``tm.rules.own["mine"]``; without it, the level of ``tm.config.math``.
+        A level, or rules, such as ``tm.rules.own["mine"]``; by default the level of ``tm.config.math``.
 
     Returns
     -------
     Graph
-        Of the same parameters and results.
+        With the same parameters and results.
 
     Raises
     ------
     ValueError
-        For a level that is none.
+        If there is no such level.
 
     Examples
     --------

@@ -205,7 +205,7 @@ class UndefinedError(TensorError, UnboundLocalError):
 
 
 class GuardError(TensorError, RuntimeError):
-    """What was assumed at capture does not hold when the graph runs.
+    """An assumption made at capture does not hold when the graph runs.
 
     Examples
     --------
@@ -236,15 +236,15 @@ class KindError(GuardError):
 
 
 class TransferError(TensorError, RuntimeError):
-    """A copy between devices that the user has refused."""
+    """A copy between devices that the settings forbid."""
 
 
 class DeviceError(TensorError, RuntimeError):
-    """A device that is not there, or that fails."""
+    """A device that is not available, or that fails."""
 
 
 class MemoryShortError(TensorError, MemoryError):
-    """More memory is needed than there is: known before a run begins, or found by a device in the middle of one.
+    """A run needs more memory than is available: known before it begins, or found by a device while it runs.
 
     Examples
     --------
@@ -272,11 +272,11 @@ _PLACES = 2
 
 
 class HiddenTransferWarning(UserWarning):
-    """An array is copied between the host and the device, which nobody has asked for."""
+    """An array is copied between the host and the device without an explicit request."""
 
 
 class DifferentiationError(TensorError, ValueError):
-    """A derivative that does not exist, or that is not known.
+    """A derivative that does not exist, or is not implemented.
 
     Examples
     --------
@@ -291,7 +291,7 @@ class DifferentiationError(TensorError, ValueError):
 
 
 class DerivativeCheckError(TensorError, AssertionError):
-    """A derivative that is not what differences of the values say.
+    """A derivative that disagrees with finite differences of the values.
 
     Examples
     --------
@@ -305,7 +305,7 @@ class DerivativeCheckError(TensorError, AssertionError):
 
 
 class ParseError(TensorError, ValueError):
-    """Text that is no graph.
+    """Text that is not a graph.
 
     Examples
     --------
@@ -317,7 +317,7 @@ class ParseError(TensorError, ValueError):
 
 
 class FormatError(TensorError, ValueError):
-    """A file that holds no compiled function, or is not as it was written.
+    """A file that does not hold a compiled function, or has been altered.
 
     Examples
     --------
@@ -348,7 +348,7 @@ class RuleError(TensorError, ValueError):
 
 
 class StaleGradientWarning(UserWarning):
-    """A gradient is used after the variable that it belongs to has changed."""
+    """A gradient is used after its variable has changed."""
 
 
 class RecaptureWarning(UserWarning):
@@ -356,7 +356,7 @@ class RecaptureWarning(UserWarning):
 
 
 class PlainRunWarning(UserWarning):
-    """Code was run as ordinary Python: the graph of a cell grew too large, or no graph holds what a function does.
+    """Code was run as ordinary Python: the graph of a cell grew too large, or no graph can hold what a function does.
 
     Examples
     --------

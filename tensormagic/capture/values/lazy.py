@@ -135,7 +135,7 @@ class Lazy:
         Raises
         ------
         CaptureError
-            In captured code, where values are not there yet.
+            In captured code, where there are no values yet.
 
         Examples
         --------
@@ -176,7 +176,7 @@ class Lazy:
         Parameters
         ----------
         *index : int
-            Which one: its place in C order, or a number for each axis. Default: the one that there is.
+            Which element: its position in C order, or an index for each axis. Default: the only one.
 
         Returns
         -------
@@ -185,9 +185,9 @@ class Lazy:
         Raises
         ------
         ValueError
-            Where there are several elements and no index is given.
+            If there are several elements and no index is given.
         IndexError
-            Where there is no such element.
+            If there is no such element.
 
         Examples
         --------
@@ -206,12 +206,12 @@ class Lazy:
         Returns
         -------
         list or number
-            A list for each axis; the number itself of an array without axes.
+            Nested lists, one level for each axis; a number for an array without axes.
 
         Raises
         ------
         CaptureError
-            In captured code, where values are not there yet.
+            In captured code, where there are no values yet.
 
         Examples
         --------

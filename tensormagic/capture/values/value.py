@@ -43,7 +43,7 @@ _COMPARISONS = {f"__{name}__" for name in ("lt", "le", "gt", "ge", "eq", "ne")}
 
 
 class Tensor(Lazy):
-    """A lazy array: what NumPy code computes, not yet computed.
+    """A lazy array: the result of NumPy code, computed when it is needed.
 
     It has NumPy's operators, methods, attributes and indexing; ``np.asarray``, ``float``, ``print`` and plotting compute it.
     Make one with :func:`tensormagic.tensor`, or by running a ``%%tensor`` cell.

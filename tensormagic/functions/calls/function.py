@@ -70,9 +70,9 @@ class _Unseen(Exception):  # noqa: N818
 @sealed
 @dataclass(eq=False, repr=False)
 class Function(Attributed, Specialised):
-    """A captured function: a call traces it for the kind of its arguments, and runs the graph.
+    """A captured function: a call traces it for the types of its arguments, and runs the graph.
 
-    Called on lazy arrays, or inside a captured cell, it gives lazy arrays; on NumPy arrays it gives NumPy arrays.
+    Called on lazy arrays, or inside a captured cell, it returns lazy arrays; on NumPy arrays it returns NumPy arrays.
 
     Examples
     --------
@@ -455,22 +455,22 @@ class Function(Attributed, Specialised):
             del self.quick[next(iter(self.quick))]
 
     def graph(self, *args: Any, **options: Any) -> Graph:
-        """The graph for arguments of these types, before rewriting.
+        """Return the graph for arguments of these types, before rewriting.
 
         Parameters
         ----------
         *args, **options
-            As in a call; of their values only what decides branches of Python's is read.
+            As in a call; their values are read only where Python branches on them.
 
         Returns
         -------
         Graph
-            With sizes as letters: it holds for other lengths, too.
+            With symbolic sizes: it holds for other lengths, too.
 
         Raises
         ------
         TensorError
-            What a call with these arguments would raise while it is captured.
+            The error that a call with these arguments would raise during capture.
 
         Examples
         --------

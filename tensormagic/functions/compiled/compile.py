@@ -34,9 +34,9 @@ def compile(fun: Any, *types: Any, device: str = "", math: str | None = None, wi
     device
         ``"cpu"``, ``"gpu"``, or ``"auto"``, which chooses by sizes; empty for what ``config.device`` says now.
     math
-        Which rewrites may be used; where it is not given, the function's own level, else ``config.math``.
+        Which rewrites may be used; by default the function's own level, else ``config.math``.
     without
-        What to leave out, by names with commas: themes of rules, ``"stability"``, ``"loops"``, ``"fusion"``.
+        What to switch off, as names with commas: themes of rules, ``"stability"``, ``"loops"``, ``"fusion"``.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def compile(fun: Any, *types: Any, device: str = "", math: str | None = None, wi
     ParseError, ShapeError, DTypeError, CaptureError
         As for :func:`trace`.
     ValueError
-        For a level, a device or a theme that is none.
+        If there is no such level, device or theme.
 
     Examples
     --------

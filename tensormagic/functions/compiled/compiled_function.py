@@ -232,26 +232,25 @@ class Compiled(Made):
         return (*args, *(named[name] for name in order))
 
     def run(self, *args: Any, out: Any = None, **named: Any) -> Any:
-        """Call it: arguments of the types that it was compiled for.
+        """Call the function with arguments of the types that it was compiled for.
 
         Parameters
         ----------
         args, named
             The arguments, by position or by name.
         out
-            An array for the result, or a tuple with one, or None, for each result. They are what is returned; compiled code
-            computes in them, and nothing is allocated for results. They may be arguments, too: the result is as if they
-            shared no memory.
+            An array for the result, or a tuple with an array or None for each result. These are returned; compiled code computes
+            in them, and allocates nothing for results. They may be arguments, too: the result is as if they shared no memory.
 
         Returns
         -------
         array, number, or a container of these
-            What the function gives; ``out``, where that is given.
+            The function's result; ``out``, if given.
 
         Raises
         ------
         GuardError
-            Where the arguments are of other types, or what the function reads beside them is not as it was.
+            If the arguments are of other types, or other values that the function reads have changed.
 
         Examples
         --------
@@ -307,14 +306,14 @@ class Compiled(Made):
         Parameters
         ----------
         path
-            The file. What has that name is replaced once all is written.
+            The file. An existing one is replaced when the new one is complete.
 
         Raises
         ------
         CaptureError
-            Where it calls functions of Python's when it runs, raises exceptions or returns objects of the user's own: no file holds these.
+            If it calls Python functions when it runs, raises exceptions, or returns objects of the user's own: no file holds these.
         GuardError
-            Where what it reads beside its arguments has changed since it was compiled.
+            If other values that it reads have changed since it was compiled.
 
         Examples
         --------
@@ -327,17 +326,17 @@ class Compiled(Made):
         save(self, path)
 
     def export_c(self, folder: str | Path, name: str = "") -> Exported:
-        """Write a header, and a shared library with one function of C that needs neither Python nor NumPy.
+        """Write a header, and a shared library with one C function that needs neither Python nor NumPy.
 
-        Sizes that are symbols are arguments, arrays are pointers, results are written where the caller says. The library is built by
-        the system's compiler of C; where there is none, what it would be built from is written.
+        Symbolic sizes are arguments, arrays are pointers, and results are written where the caller says. The library is built by
+        the system's C compiler; if there is none, its sources are written.
 
         Parameters
         ----------
         folder
             Where the files are written.
         name
-            What the function of C is called; its own name where nothing is given.
+            The name of the C function; by default the function's own.
 
         Returns
         -------
@@ -347,7 +346,7 @@ class Compiled(Made):
         Raises
         ------
         CaptureError
-            Where libraries of Python's compute a part (solvers, sorting, random numbers), or the shape of a result depends on data.
+            If Python libraries compute a part (solvers, sorting, random numbers), or the shape of a result is data-dependent.
 
         Examples
         --------

@@ -61,19 +61,19 @@ def load(path: str | Path, *, trusted: bool = False) -> Compiled:
     path
         The file.
     trusted
-        Whether whoever wrote the file is trusted as oneself is: its machine code is then run though somebody else has
-        compiled it. Where others could have changed the file since, that is not done in any case.
+        Whether to trust the file's author like yourself: machine code that somebody else has compiled is then run. It is never
+        run if others could have changed the file since.
 
     Returns
     -------
     Compiled
-        As :func:`compile` gives it; ``.origin`` says whether the file's machine code is used. Where it is not, the graph is
-        compiled in the background, or NumPy runs it where there is no compiler.
+        As from :func:`compile`; ``.origin`` says whether the file's machine code is used. If not, the graph is compiled in the
+        background, or run by NumPy if there is no compiler.
 
     Raises
     ------
     FormatError
-        Where the file is none of these, was changed by as much as a byte, or is of a later version.
+        If the file is not such a file, was altered, or is from a later version.
 
     Examples
     --------

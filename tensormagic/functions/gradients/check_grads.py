@@ -33,30 +33,30 @@ def check_grads(
     rtol: float = _RTOL,
     seed: int = 0,
 ) -> None:
-    """Hold the derivatives of a function at a point against finite differences of its values, along random directions.
+    """Check the derivatives of a function at a point against finite differences of its values, along random directions.
 
-    The first order is held against extrapolated differences of the plain function in the longest floats that NumPy has,
-    or a complex step where that agrees; each further order against finite differences of the order before it.
+    The first order is checked against extrapolated differences of the plain function in NumPy's longest floats, or a complex
+    step if that agrees; each further order against finite differences of the order before it.
 
     Parameters
     ----------
     fun
-        A function of arrays, or of containers and objects that hold such, or a cell's NAME.
+        A function of arrays, or of containers and objects that hold arrays, or a cell's NAME.
     args
-        Its arguments, in a tuple; integers and what else has no derivative stay as they are.
+        Its arguments, in a tuple; integers and other values without a derivative are held fixed.
     order
         The highest order of derivatives.
     modes
         ``"forward"`` and ``"reverse"`` (or ``"fwd"`` and ``"rev"``): how each order is taken.
     rtol
-        How far each may be off, relative to the largest element.
+        The largest error allowed, relative to the largest element.
     seed
-        For the directions.
+        Seed of the random directions.
 
     Raises
     ------
     DerivativeCheckError
-        Where they differ: which mode, at which order, and the operation and the line that disagree.
+        If they differ; the message names the mode, the order, and the operation and line that disagree.
 
     References
     ----------

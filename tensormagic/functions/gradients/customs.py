@@ -77,9 +77,9 @@ def _traced(function: Function, args: tuple[Any, ...], options: dict[str, Any]) 
 
 @maker
 def checkpoint(fun: Any) -> Function:
-    """``fun``, of which a gradient keeps the arguments only: what is inside is computed again where the gradient reads it.
+    """Return ``fun`` such that a gradient stores only its arguments, and computes the values inside again.
 
-    This trades time for memory: in a loop of many iterations, each iteration saves its arguments instead of every value on the way.
+    This trades time for memory: in a loop of many iterations, each iteration stores its arguments instead of every value inside.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def checkpoint(fun: Any) -> Function:
     Raises
     ------
     CaptureError
-        For what is no function, and at a call for one that cannot be captured.
+        If ``fun`` is not a function; at a call, if it cannot be captured.
 
     References
     ----------
@@ -160,25 +160,25 @@ def _compute_again(buffers: Sequence[Buffer], operands: Sequence[Node], own: set
 
 @maker
 def custom_gradient(fun: Any) -> Function:
-    """A function that says its own derivative.
+    """A function with a derivative of its own.
 
     Parameters
     ----------
     fun
-        Gives a pair: the value, and a function of its cotangent (of the same containers as the value) that gives the
-        cotangents of the arguments, a tuple where there are several. This function has to be linear. What ``fun`` reads
-        beside its arguments counts as constant.
+        Returns a pair: the value, and a function that maps its cotangent (of the same containers as the value) to the
+        cotangents of the arguments, a tuple if there are several. This function has to be linear. Values that ``fun`` reads
+        beside its arguments count as constants.
 
     Returns
     -------
     Function
-        Gives the value. Reverse mode calls the function that came with it; forward mode is its transpose.
+        Returns the value. Reverse mode calls the function that came with it; forward mode uses its transpose.
 
     Raises
     ------
     DifferentiationError
-        Where ``fun`` gives no such pair, or cotangents of another number than its arguments, or such that are not linear
-        in the cotangent of the value.
+        If ``fun`` does not return such a pair, or the wrong number of cotangents, or cotangents that are not linear in that
+        of the value.
 
     Examples
     --------

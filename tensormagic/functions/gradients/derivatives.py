@@ -185,26 +185,26 @@ def _pair(result: Any, function: Function) -> tuple[Any, Any]:
 
 @maker
 def value_and_grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
-    """A function that gives the value of ``fun`` and its gradient.
+    """Return a function that computes the value of ``fun`` and its gradient.
 
     Parameters
     ----------
     fun
-        A function of arrays, or a cell's NAME, that gives one real scalar (with ``has_aux``: and something beside it).
+        A function of arrays, or a cell's NAME, that returns one real scalar (with ``has_aux``: and something beside it).
     argnums
         Which arguments, by position or name: one, or several in a tuple.
     has_aux
-        Whether ``fun`` gives a pair of the scalar and something that is not differentiated.
+        Whether ``fun`` returns a pair of the scalar and something that is not differentiated.
 
     Returns
     -------
     Function
-        Takes the arguments of ``fun``; gives ``(value, gradient)``, the gradient a tuple where ``argnums`` is one.
+        Takes the arguments of ``fun``; returns ``(value, gradient)``, the gradient a tuple if ``argnums`` is one.
 
     Raises
     ------
     DifferentiationError
-        Where the result is no real scalar, or an argument no float.
+        If the result is not a real scalar, or an argument is not floating-point.
 
     Examples
     --------
@@ -232,29 +232,29 @@ def value_and_grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Fun
 
 @maker
 def grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
-    """A function that gives the gradient of ``fun``, by reverse mode.
+    """Return a function that computes the gradient of ``fun``, by reverse mode.
 
     Parameters
     ----------
     fun
-        A function of arrays, or a cell's NAME, that gives one real scalar (with ``has_aux``: and something beside it).
+        A function of arrays, or a cell's NAME, that returns one real scalar (with ``has_aux``: and something beside it).
     argnums
         Which arguments, by position or name: one, or several in a tuple. An argument may be a container of arrays, or
         an object of a class of yours that holds such.
     has_aux
-        Whether ``fun`` gives a pair of the scalar and something that is not differentiated.
+        Whether ``fun`` returns a pair of the scalar and something that is not differentiated.
 
     Returns
     -------
     Function
-        Takes the arguments of ``fun``; gives the gradient: of the form, the shapes and the dtypes of the argument, a tuple where
-        ``argnums`` is one. Of an object it has the attributes that have one; in a container, None stands for what has none. With
-        ``has_aux``, a pair of it and what stands beside the scalar.
+        Takes the arguments of ``fun``; returns the gradient, with the structure, shapes and dtypes of the argument, or a tuple if
+        ``argnums`` is one. For an object it has those attributes that have a gradient; in a container, None stands for parts without
+        one. With ``has_aux``, a pair of the gradient and the second result of ``fun``.
 
     Raises
     ------
     DifferentiationError
-        At a call, where the result is no real scalar, an argument no float, or there is no such argument.
+        At a call, if the result is not a real scalar, an argument is not floating-point, or there is no such argument.
 
     Examples
     --------
@@ -264,7 +264,7 @@ def grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
     >>> grad(lambda p: p["a"] * p["b"] ** 2)({"a": 2.0, "b": 3.0})
     {'a': 9.0, 'b': 12.0}
 
-    It is a function as others are, and has a gradient itself:
+    The result is a function like any other, and has a gradient itself:
 
     >>> grad(grad(lambda x: 2 * x**3 + 8))(1.0)
     12.0
@@ -297,7 +297,7 @@ def _like(kind: str, label: str, tangent: Any, node: Node) -> Node:
 
 
 def jvp(fun: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """The value of ``fun`` at ``primals`` and its directional derivative along ``tangents``, by forward mode.
+    """Return the value of ``fun`` at ``primals`` and its directional derivative along ``tangents``, by forward mode.
 
     Parameters
     ----------
@@ -306,19 +306,19 @@ def jvp(fun: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any,
     primals
         Its arguments, in a tuple or a list; floats, complex numbers, or containers of these.
     tangents
-        One for each of them, of its shape.
+        One for each argument, of its shape.
 
     Returns
     -------
     tuple
-        The value, and the derivative, of the value's form and shapes.
+        The value, and the derivative, with the value's structure and shapes.
 
     Raises
     ------
     DifferentiationError
-        For an argument that is no float, and where there is not a tangent for each.
+        If an argument is not floating-point, or the number of tangents differs from that of the arguments.
     ShapeError
-        For a tangent that does not fit its argument.
+        If a tangent does not fit its argument.
 
     Examples
     --------
@@ -381,7 +381,7 @@ def pushed(closed: Closed, directions: Any) -> tuple[Any, Any]:
 
 
 def hvp(fun: Any, primals: Any, vector: Any) -> Any:
-    """The product of the Hessian of ``fun`` and ``vector``: forward over reverse, without the Hessian itself.
+    """Return the product of the Hessian of ``fun`` and ``vector``: forward over reverse mode, without the Hessian itself.
 
     Parameters
     ----------
@@ -400,9 +400,9 @@ def hvp(fun: Any, primals: Any, vector: Any) -> Any:
     Raises
     ------
     DifferentiationError
-        Where the result is no real scalar, or an argument no float.
+        If the result is not a real scalar, or an argument is not floating-point.
     ShapeError
-        For a vector that does not fit its argument.
+        If a vector does not fit its argument.
 
     References
     ----------
@@ -421,7 +421,7 @@ def hvp(fun: Any, primals: Any, vector: Any) -> Any:
 
 
 def stop_gradient(value: Any) -> Any:
-    """``value``, which derivatives take for a constant.
+    """Return ``value`` such that derivatives treat it as a constant.
 
     Parameters
     ----------
@@ -436,7 +436,7 @@ def stop_gradient(value: Any) -> Any:
     Raises
     ------
     DTypeError
-        For a container: ask for each of its parts.
+        If ``value`` is a container: apply it to each of its parts.
 
     Examples
     --------

@@ -38,7 +38,7 @@ def jacobian(fun: Any, argnums: ArgNums = 0, sparse: Literal[False] = False) -> 
 def jacobian(fun: Any, argnums: ArgNums = 0, *, sparse: Literal[True]) -> SparseJacobian: ...
 @maker
 def jacobian(fun: Any, argnums: ArgNums = 0, sparse: bool = False) -> Function | SparseJacobian:
-    """A function that gives every derivative of every element of the result of ``fun``.
+    """Return a function that computes the Jacobian of ``fun``: the derivative of each element of its result.
 
     Parameters
     ----------
@@ -48,20 +48,20 @@ def jacobian(fun: Any, argnums: ArgNums = 0, sparse: bool = False) -> Function |
         Which arguments, by position or name: one, or several in a tuple.
     sparse
         Whether each matrix is a ``scipy.sparse.csr_array``, with a row for each element of the result and a column for
-        each of the argument. Only what the graph says may differ from zero is kept, and columns that share no row are
+        each of the argument. Only entries that may be nonzero by the graph are kept, and columns that share no row are
         computed together.
 
     Returns
     -------
     Function
-        Takes the arguments of ``fun``; gives an array of shape ``result.shape + argument.shape``. Where the result is
+        Takes the arguments of ``fun``; returns an array of shape ``result.shape + argument.shape``. Where the result is
         a container, it is one of these arrays; where ``argnums`` is a tuple or the argument a container, each array
         becomes one of them. Forward mode is used where there are fewer inputs than outputs, else reverse mode.
 
     Raises
     ------
     DifferentiationError
-        Where an argument is no real float, or a result no float.
+        If an argument is not real floating-point, or a result is not floating-point.
 
     References
     ----------
@@ -94,7 +94,7 @@ def hessian(fun: Any, argnums: ArgNums = 0, sparse: Literal[False] = False) -> F
 def hessian(fun: Any, argnums: ArgNums = 0, *, sparse: Literal[True]) -> SparseJacobian: ...
 @maker
 def hessian(fun: Any, argnums: ArgNums = 0, sparse: bool = False) -> Function | SparseJacobian:
-    """A function that gives every second derivative of ``fun``: forward over reverse mode, in one batched pass.
+    """Return a function that computes all second derivatives of ``fun``: forward over reverse mode, in one batched pass.
 
     Parameters
     ----------
@@ -104,17 +104,17 @@ def hessian(fun: Any, argnums: ArgNums = 0, sparse: bool = False) -> Function | 
         Which arguments, by position or name: one, or several in a tuple, which gives a tuple of tuples of blocks.
     sparse
         Whether each block is a ``scipy.sparse.csr_array``, of a function of one real scalar: a row and a column for each
-        element of the arguments. Its symmetry is made use of.
+        element of the arguments. Its symmetry saves work.
 
     Returns
     -------
     Function
-        Takes the arguments of ``fun``; gives an array of shape ``result.shape + argument.shape + argument.shape``.
+        Takes the arguments of ``fun``; returns an array of shape ``result.shape + argument.shape + argument.shape``.
 
     Raises
     ------
     DifferentiationError
-        At a call, for an argument that is no float, and, where ``sparse``, for what is no real scalar.
+        At a call, if an argument is not floating-point, or, with ``sparse``, the result is not a real scalar.
 
     References
     ----------

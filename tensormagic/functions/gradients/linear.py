@@ -52,7 +52,7 @@ _STATES = 8  # states of the values read, for each of them
 
 
 def vjp(fun: Any, *primals: Any) -> tuple[Any, Map]:
-    """The value of ``fun`` and the function that pulls a cotangent of it back to the arguments: reverse mode.
+    """Return the value of ``fun``, and a function that pulls a cotangent of it back to the arguments: reverse mode.
 
     Parameters
     ----------
@@ -64,16 +64,16 @@ def vjp(fun: Any, *primals: Any) -> tuple[Any, Map]:
     Returns
     -------
     tuple
-        The value, and a function that takes a cotangent, of the value's form and shapes, and gives a tuple: for each argument what is
-        pulled back to it, of its form and shape.
+        The value, and a function that takes a cotangent, with the value's structure and shapes, and returns a tuple with the
+        cotangent of each argument, with its structure and shape.
 
     Raises
     ------
     DifferentiationError
-        For an argument that is no float; where it is pulled, for a cotangent of another form, and where what ``fun`` reads has
-        changed since.
+        If an argument is not floating-point; at a later call, if the cotangent has another structure than the value, or if what
+        ``fun`` reads has changed since.
     ShapeError
-        Where it is pulled, for a cotangent that does not fit the value.
+        At a later call, if the cotangent does not fit the value.
 
     References
     ----------
@@ -101,7 +101,7 @@ def vjp(fun: Any, *primals: Any) -> tuple[Any, Map]:
 
 
 def linearize(fun: Any, *primals: Any) -> tuple[Any, Map]:
-    """The value of ``fun`` and its derivative as a function of the tangents: forward mode.
+    """Return the value of ``fun`` and its derivative as a function of the tangents: forward mode.
 
     Parameters
     ----------
@@ -113,16 +113,15 @@ def linearize(fun: Any, *primals: Any) -> tuple[Any, Map]:
     Returns
     -------
     tuple
-        The value, and a function that takes a tangent for each argument, of its shape, and gives the derivative along them, of the
-        value's form and shapes. ``fun`` is not run again for it.
+        The value, and a function that takes a tangent for each argument, of its shape, and returns the derivative along them, with
+        the value's structure and shapes. ``fun`` is not run again for it.
 
     Raises
     ------
     DifferentiationError
-        For an argument that is no float; at a later call, where there is not a tangent for each, and where what ``fun`` reads has
-        changed since.
+        If an argument is not floating-point; at a later call, if a tangent is missing, or if what ``fun`` reads has changed since.
     ShapeError
-        At a later call, for a tangent that does not fit its argument.
+        At a later call, if a tangent does not fit its argument.
 
     References
     ----------

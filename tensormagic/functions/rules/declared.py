@@ -28,7 +28,7 @@ AnyStated = Stated | StatedArrays
 
 
 class Rules:
-    """The rewrite rules, by the level of trust, and those that users have added.
+    """The rewrite rules, by level of trust, and those that users have added.
 
     Examples
     --------
@@ -147,25 +147,25 @@ rules = Rules()
 def rule(function: Callable[..., Iterator[Any]] | None = None, *, level: str = "stable") -> Any:
     """Add rewrite rules, written as a generator over pattern variables in NumPy's notation.
 
-    They are tried on numbers first: at level ``"real"`` both sides have to agree, at ``"stable"`` the replacement may
-    besides be nowhere less accurate, at ``"exact"`` all bits have to be the same.
+    They are tried on numbers first: at level ``"real"`` both sides must agree, at ``"stable"`` the replacement must moreover
+    never be less accurate, and at ``"exact"`` all bits must be the same.
 
     Parameters
     ----------
     function
-        Rewrites ``pattern, replacement`` and conditions on the variables, which are taken for granted and reported.
+        Yields ``pattern, replacement`` and conditions on the variables, which are assumed and reported.
     level
         ``"exact"``, ``"stable"`` or ``"real"``: from which level of ``config.math`` on they are used.
 
     Returns
     -------
     tuple of Rule
-        The rules, which are in force under the function's name until ``rules.remove(name)``.
+        The rules, in force under the function's name until ``rules.remove(name)``.
 
     Raises
     ------
     RuleError
-        For a rule that does not hold.
+        If a rule does not hold.
 
     Examples
     --------

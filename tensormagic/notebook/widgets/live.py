@@ -339,7 +339,7 @@ class LiveView(Descending):
         Raises
         ------
         ValueError
-            Where there is no such element.
+            If there is no such element.
 
         Examples
         --------

@@ -215,7 +215,7 @@ def test_a_worker_that_hangs_blocks_nothing_and_is_replaced(monkeypatch, asking)
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no process is stopped here")
 def test_the_interpreter_ends_though_its_worker_hangs(tmp_path):
     script = SCRIPT.format(number=7) + (
-        "\nfrom tensormagic.backend import service\nfrom tensormagic.backend.compiling.native import start\n"
+        "\nfrom tensormagic.backend.compiling import service\nfrom tensormagic.backend.compiling.native import start\n"
         "process = service.service.made.compiler.process\nprocess.send_signal(19)\n"
         "for k in range(100, 130):\n"
         "    start(plan_graph(closed([x * k + k])[0]))\n"
@@ -285,7 +285,7 @@ def test_a_failure_of_planning_is_told_as_one_of_compiling(monkeypatch):
 def test_the_worker_ends_with_its_session(tmp_path):
     script = (
         SCRIPT.format(number=5)
-        + "\nfrom tensormagic.backend import service\nprint(service.service.made.compiler.process.pid, flush=True)"
+        + "\nfrom tensormagic.backend.compiling import service\nprint(service.service.made.compiler.process.pid, flush=True)"
         + "\nimport os; os._exit(0)\n"
     )
     environment = {**os.environ, "TENSORMAGIC_CACHE_FOLDER": str(tmp_path), "PYTHONPATH": str(ROOT)}

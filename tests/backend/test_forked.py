@@ -22,14 +22,16 @@ assert {call} == first
 print("fine")
 """
 LOOPS = """
-from tensormagic.backend import cpu, threads
+from tensormagic.backend.running import threads
 threads._least = 0
 ours = tm.tensor(lambda x: np.exp(x).sum())
 x = np.linspace(0, 1, 300_000)
 """
 STEPS = """
-from tensormagic.backend import beside, overlap, tasks
-overlap._least, beside.blas_threads = 1, lambda: 1
+from tensormagic.backend.planning import overlap
+from tensormagic.backend.printing import parallel_steps
+from tensormagic.backend.running import tasks
+overlap._least, parallel_steps.blas_threads = 1, lambda: 1
 ours = tm.tensor(lambda a, b: (np.linalg.svd(a)[1], np.linalg.svd(b)[1], np.fft.fft2(a)))
 a, b = np.random.default_rng(0).normal(size=(2, 40, 40))
 """

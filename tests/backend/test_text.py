@@ -114,7 +114,7 @@ def test_a_name_that_widens_is_wide_from_the_start() -> None:
 
 def test_the_worker_imports_neither_numba_nor_numpy() -> None:
     """Nor the package: a process that compiles is there in a fifth of a second."""
-    script = Path(tensormagic.__file__).parent / "backend" / "worker.py"
+    script = Path(tensormagic.__file__).parent / "backend" / "compiling" / "worker.py"
     message = Request("def kernel(table):\n    pass\n").message("k")
     code = f"""
 import runpy, sys

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tensormagic  # noqa: F401 (every op that rules speak of)  # pyright: ignore[reportUnusedImport]
 from tensormagic.ir.rewriting.rules import LEVELS, Rule
-from tensormagic.transform.loops.rules import OF_LOOPS
+from tensormagic.transform.loops.loop_rules import OF_LOOPS
 from tensormagic.transform.rewriting import THEMES, rules, rules_in
 
 HEAD = """# Rules

@@ -28,7 +28,7 @@ from tensormagic.ops.pointwise import ASTYPE
 from tensormagic.ops.products import product
 from tensormagic.ops.regions.loops import LOOP, unindexed
 from tensormagic.ops.regions.region import matched
-from tensormagic.transform.loops.rules import OF_LOOPS
+from tensormagic.transform.loops.loop_rules import OF_LOOPS
 from tensormagic.transform.rewriting import Rewritten
 from tensormagic.transform.rewriting.replay import replayed
 

@@ -219,10 +219,8 @@ class Extension:
             body = text.partition("\n")[2] if text.startswith("%%") else text
             self.magics.origins.after(f"In[{result.execution_count}]", body, self.shell.user_ns)
             error = result.error_in_exec
-            asked = (
-                error.name if isinstance(error, NameError) else None
-            )  # not there before: another cell's fault, or nobody's
-            names = [name for name in self._promised(text) if name != asked]
+            asked = error.name if isinstance(error, NameError) else None  # if lost already, by an earlier cell's fault
+            names = [name for name in self._promised(text) if name != asked or not lost.hint(name)]
             lost.bound(names)
             if not result.success:
                 if text.startswith("%%tensor") or self.default.captures(text):  # which has bound nothing

@@ -9,8 +9,8 @@ import pytest
 import tensormagic as tm
 from tensormagic.config import leveled
 from tensormagic.functions.explaining import iterations_of
-from tensormagic.transform.loops import rules as loop_rules
-from tensormagic.transform.loops.rules import OF_LOOPS
+from tensormagic.transform.loops import loop_rules
+from tensormagic.transform.loops.loop_rules import OF_LOOPS
 from tensormagic.transform.rewriting import rewrite
 from tensormagic.transform.rewriting.replay import replayed
 

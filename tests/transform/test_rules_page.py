@@ -3,7 +3,7 @@
 import importlib.util
 from pathlib import Path
 
-from tensormagic.transform.loops.rules import OF_LOOPS
+from tensormagic.transform.loops.loop_rules import OF_LOOPS
 from tensormagic.transform.rewriting import rules
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -39,7 +39,7 @@ from tensormagic.notebook.pictures.views import Drawing, computes, functions_of,
 from tensormagic.ops.leaf import PARAMETER
 from tensormagic.ops.meaning import brought_in
 from tensormagic.ops.regions.region import Region
-from tensormagic.transform.loops.rules import OF_LOOPS
+from tensormagic.transform.loops.loop_rules import OF_LOOPS
 from tensormagic.transform.rewriting import rules
 from tensormagic.transform.rewriting.replay import replayed
 from tensormagic.transform.rewriting.users.trial import changes_digits

@@ -19,12 +19,12 @@ from tensormagic.ops.regions.branches import Branches
 from tensormagic.ops.regions.loops import Repeat
 from tensormagic.ops.regions.region import graph_over, symbols_in
 from tensormagic.transform.following import followed
-from tensormagic.transform.loops import rules as loop_rules
+from tensormagic.transform.loops import loop_rules
 from tensormagic.transform.loops.frames import framed
 from tensormagic.transform.loops.handed_on_elements import handed_on
 from tensormagic.transform.loops.joined_loops import joined
+from tensormagic.transform.loops.loop_rules import Goals, Told
 from tensormagic.transform.loops.products import at_once_before
-from tensormagic.transform.loops.rules import Goals, Told
 from tensormagic.transform.loops.stacks import united, unstacked
 from tensormagic.transform.loops.stretched import stretched
 from tensormagic.transform.loops.sums import summed_after

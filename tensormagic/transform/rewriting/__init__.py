@@ -15,10 +15,10 @@ from tensormagic.ir.rewriting.driver import rewrite_nodes as _rewrite_nodes
 from tensormagic.ir.rewriting.rules import LEVELS, Rule
 from tensormagic.ir.rewriting.table import Table
 from tensormagic.ops.effects.raising import AFTER
-from tensormagic.transform.loops import rules as loop_rules
+from tensormagic.transform.loops import loop_rules
 from tensormagic.transform.loops.hoisted import hoisted
 from tensormagic.transform.loops.iterations import at_once
-from tensormagic.transform.loops.rules import Told
+from tensormagic.transform.loops.loop_rules import Told
 from tensormagic.transform.loops.scans import scanned
 from tensormagic.transform.loops.unread_results import numbers_within, tidied
 from tensormagic.transform.rewriting.themes import (

@@ -71,7 +71,7 @@ class Cluster:
         self.lazy = self.inside is None and bool(self.arguments) and all(a.later is not None for a in self.arguments)
 
     def within(self, split: Split, arguments: Sequence[Chunked], node: Node) -> Cluster:
-        """The same chunks for a graph of a loop or branch, over these arguments."""
+        """Return the same chunks for a graph of a loop or branch, over these arguments."""
         return replace(self, split=split, arguments=[*arguments], inside=self.inside or node)
 
     @property
@@ -83,7 +83,7 @@ class Cluster:
     def __call__(
         self, stage: Stage, sizes: Sizes, reads: Sequence[Any], inputs: Sequence[Chunked]
     ) -> tuple[list[Any], list[Chunked]]:
-        """The parts of all chunks, and the results with rows as chunks."""
+        """Return the parts of all chunks, and the results with rows as chunks."""
         if len(inputs) > len(self.arguments):
             return replace(self, arguments=[*inputs])(stage, sizes, reads, inputs)
         parts, rows = self._results(stage, sizes, reads)
@@ -93,7 +93,7 @@ class Cluster:
         ]
 
     def _rows(self, node: Node, axis: int, found: list[Any], sizes: Mapping[Any, int]) -> Chunked:
-        """A result with rows as an argument in chunks, made of what each chunk has ``found``."""
+        """Return a result with rows as an argument in chunks, made of what each chunk has ``found``."""
         others = [s for k, s in enumerate(node.type.shape) if k != axis]
         pieces: list[Any] = [None] * len(self.lengths)
         for own, rows in zip(self.groups, found, strict=True):
@@ -207,5 +207,5 @@ class Cluster:
 
 
 def _sent(graphs: Sequence[Graph]) -> dict[str, Any]:
-    """The graphs of chunks in the form that is sent: as text, with the source lines of their nodes."""
+    """Return the graphs of chunks in the form that is sent: as text, with the source lines of their nodes."""
     return {"texts": tuple(g.text for g in graphs), "lines": tuple(lines_of(g) for g in graphs)}

@@ -51,7 +51,7 @@ class StageCost:
     times: int = 1
 
     def seconds(self, chunks: int, workers: int) -> float:
-        """How long it takes on so many workers of one thread."""
+        """Return how long it takes on so many workers of one thread."""
         each = self.chunk + OWN_TASK + (self.part + self.lent) / LINK
         handed = chunks * TASK
         first = self.parameters / LINK * math.ceil(math.log2(workers + 1))
@@ -87,7 +87,7 @@ class SplitPlan:
         return sum(self.chunks * s.chunk * s.times for s in self.stages)
 
     def seconds(self, workers: int) -> float:
-        """The seconds on so many workers of one thread."""
+        """Return the seconds on so many workers of one thread."""
         return sum(s.seconds(self.chunks, workers) for s in self.stages)
 
     @property
@@ -153,7 +153,7 @@ class SplitPlan:
 def planned(
     name: str, split: Split, chunks: Sequence[int], row: int, sizes: dict[Symbol, int], level: str
 ) -> SplitPlan:
-    """The plan of a function that is split into chunks of these numbers of rows, each row of ``row`` bytes."""
+    """Return the plan of a function that is split into chunks of these numbers of rows, each row of ``row`` bytes."""
     rows = sum(chunks)
     mean = max(1, round(rows / len(chunks)))
     stages = tuple(_stages(split, sizes, mean, row, level))
@@ -163,7 +163,7 @@ def planned(
 def _stages(
     split: Split, sizes: dict[Symbol, int], rows: int, row: int, level: str, times: int = 1
 ) -> Iterator[StageCost]:
-    """The stages of a graph and of the regions driven between them, for chunks of ``rows`` rows."""
+    """Yield the stages of a graph and of the regions driven between them, for chunks of ``rows`` rows."""
     known = {**sizes, split.own: rows + split.halo}
     for stage in split.stages:
         yield _stage(stage, split, known, row, level, times)
@@ -183,7 +183,7 @@ def _stage(stage: Stage, split: Split, sizes: dict[Symbol, int], row: int, level
 
 
 def _number(amount: Any) -> float:
-    """What is counted; what depends on data is left out."""
+    """Return what is counted; what depends on data is left out."""
     return float(amount) if isinstance(amount, int | float) else 0.0
 
 

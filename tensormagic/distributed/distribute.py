@@ -55,7 +55,7 @@ class Distributed:
         self._captures: list[Captured] = []
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """The results: those with rows as arrays of Dask, the others as values."""
+        """Return the results: those with rows as arrays of Dask, the others as values."""
         function = of_callable(self._function)
         args, names = _in_order(function, args, named)
         places = _places(args)
@@ -74,7 +74,9 @@ class Distributed:
         return result
 
     def plan(self, *args: Any, **named: Any) -> SplitPlan:
-        """What a call would take by a model of cost: stages, what moves, and from how many workers on it pays. Nothing is computed.
+        """Return what a call would take by a model of cost: stages, what moves, and from how many workers on it pays.
+
+        Nothing is computed.
 
         Chunks are sent, or read, as for the call.
         """
@@ -96,7 +98,7 @@ class Distributed:
     def _captured(
         self, args: tuple[Any, ...], names: tuple[str, ...], chunks: dict[int, Chunked], rows: int
     ) -> Captured:
-        """The function captured and split for arguments of these kinds; an earlier capture, if what it reads is unchanged."""
+        """Return the function captured and split for arguments of these kinds; an earlier capture, if what it reads is unchanged."""
         least = min(MOST, 1 << (rows.bit_length() - 1))
         given = tuple(_typed(chunks[k], least) if k in chunks else a for k, a in enumerate(args))
         key = config.math, names, _key(given)
@@ -231,7 +233,7 @@ def distribute(f: Callable[..., Any], client: Any = None) -> Distributed:
 
 
 def _run_again(call: Callable[[], list[Any]]) -> list[Any]:
-    """The results of a call, from the beginning where rows are lost that it had made: they would be the same."""
+    """Return the results of a call, from the beginning where rows are lost that it had made: they would be the same."""
     for _ in range(TRIES):
         try:
             return call()
@@ -243,7 +245,7 @@ def _run_again(call: Callable[[], list[Any]]) -> list[Any]:
 def _in_order(
     function: Function, args: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-    """All arguments, and the names of the last ones, which are given by name alone."""
+    """Return all arguments, and the names of the last ones, which are given by name alone."""
     args, rest = function.completed(args, named)
     return (*args, *rest.values()), tuple(rest)
 
@@ -254,7 +256,7 @@ def _called(function: Function, args: tuple[Any, ...], names: tuple[str, ...]) -
 
 
 def _places(args: tuple[Any, ...]) -> list[int]:
-    """Which arguments are split."""
+    """Return which arguments are split."""
     places = [k for k, a in enumerate(args) if is_split(a)]
     if not places:
         raise ArgumentError(
@@ -301,7 +303,7 @@ def captured(function: Callable[..., Any], given: tuple[Any, ...], key: Any, nam
 
 
 def _is_of_each_row(function: Callable[..., Any], given: tuple[Any, ...]) -> bool:
-    """Whether the function is a :func:`tensormagic.vmap` over the rows of the split arguments only."""
+    """Return whether the function is a :func:`tensormagic.vmap` over the rows of the split arguments only."""
     made: Any = of_callable(function).made
     if made is None or made[0] != "vmap":
         return False
@@ -314,14 +316,14 @@ def _is_of_each_row(function: Callable[..., Any], given: tuple[Any, ...]) -> boo
 
 
 def _typed(chunk: Chunked, least: int) -> Typed:
-    """What stands for an argument that is split, where it is captured."""
+    """Return what stands for an argument that is split, where it is captured."""
     if chunk.dtype.kind not in "biufc":
         raise DTypeError(f"arrays of dtype {chunk.dtype} are not split")
     return Typed(Type(chunk.dtype, (symbol("rows", least=least), *chunk.row)))
 
 
 def _key(given: tuple[Any, ...]) -> Any:
-    """What a capture depends on besides what it reads: the structure of the arguments, and the kinds of arrays and numbers."""
+    """Return what a capture depends on besides what it reads: the structure of the arguments, and the kinds of arrays and numbers."""
     leaves = [v.numpy() if isinstance(v, Tensor) else v for v in flatten(given)[0]]
     kinds = [
         str(v.type) if isinstance(v, Typed) else (type(v), signature(v)) if is_input(v) else fixed(v) for v in leaves
@@ -330,7 +332,7 @@ def _key(given: tuple[Any, ...]) -> Any:
 
 
 def grouped(lengths: Sequence[int], short: int) -> list[list[int]]:
-    """The indices of the pieces that make up each chunk: usually one; short pieces are joined with the one before."""
+    """Return the indices of the pieces that make up each chunk: usually one; short pieces are joined with the one before."""
     found: list[list[int]] = []
     for k, rows in enumerate(lengths):
         if found and rows <= short:
@@ -343,7 +345,7 @@ def grouped(lengths: Sequence[int], short: int) -> list[list[int]]:
 
 
 def _leaves(args: tuple[Any, ...], chunks: dict[int, Chunked]) -> list[Any]:
-    """The values of the parameters of a graph captured for these arguments, in order."""
+    """Return the values of the parameters of a graph captured for these arguments, in order."""
     found: list[Any] = []
     for k, value in enumerate(args):
         if k in chunks:
@@ -355,7 +357,7 @@ def _leaves(args: tuple[Any, ...], chunks: dict[int, Chunked]) -> list[Any]:
 
 
 def _arrays(cluster: Cluster, results: Sequence[Any]) -> list[Any]:
-    """The results, with arrays of Dask for those with rows."""
+    """Return the results, with arrays of Dask for those with rows."""
     axes = cluster.split.axes
     return [_array(cluster, k, axes[k], r) if k in axes else r for k, r in enumerate(results)]
 

@@ -49,7 +49,7 @@ class Driving:
 
 
 def driving(node: Node, axes: Sequence[Any], rows: Size, within: Within) -> Driving | None:
-    """How to drive a region whose operands have their rows along these axes; None if it cannot be driven.
+    """Return how to drive a region whose operands have their rows along these axes, or None if it cannot be driven.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def driving(node: Node, axes: Sequence[Any], rows: Size, within: Within) -> Driv
 
 
 def _loop(node: Node, axes: Sequence[Any], rows: Size, within: Within) -> Driving | None:
-    """How to drive a loop whose count or test is the same for all rows; None if its carries have other rows."""
+    """Return how to drive a loop whose count or test is the same for all rows, or None if its carries have other rows."""
     first, carries = int(node.op.counted), node["carries"]
     begins = node.args[: first + carries]
     own = list(axes[first : first + carries])
@@ -106,23 +106,23 @@ def _loop(node: Node, axes: Sequence[Any], rows: Size, within: Within) -> Drivin
 
 
 def _counts(number: Node, rows: Size) -> bool:
-    """Whether a number of iterations follows from that of the rows: each would go over all of them."""
+    """Return whether a number of iterations follows from that of the rows: each would go over all of them."""
     return any(n.op is SIZE and set(atoms(rows)) & set(n.symbols) for n in topological([number]))
 
 
 def _is_leading(node: Node, axis: Any, rows: Size) -> bool:
-    """Whether it has all rows along its first axis, or is the same for all of them."""
+    """Return whether it has all rows along its first axis, or is the same for all of them."""
     return axis is None or (axis == 0 and not isinstance(axis, Merged) and missing_rows(node.type.shape[0], rows) == 0)
 
 
 def _over(graph: Graph, operands: Sequence[Node]) -> list[Node]:
-    """The results of a region's graph applied to operands, in terms of their sizes."""
+    """Return the results of a region's graph applied to operands, in terms of their sizes."""
     sizes, _ = matched(graph, operands, "a region")  # what else holds was checked where it was made
     return instantiated(graph.results, dict(zip(graph.parameters, operands, strict=True)), sizes)
 
 
 def _in_order(node: Node, body: Inner, own: Sequence[Any], first: int) -> bool:
-    """Whether what an iteration computes of rows depends on what the one before has computed of them."""
+    """Return whether what an iteration computes of rows depends on what the one before has computed of them."""
     graph = body.split.graph
     carries = graph.parameters[first : first + len(own)]
     changed = {p for p, r in zip(carries, graph.results, strict=True) if p is not r}
@@ -134,7 +134,7 @@ def _in_order(node: Node, body: Inner, own: Sequence[Any], first: int) -> bool:
 
 
 def _branch(node: Node, axes: Sequence[Any], within: Within) -> Driving | None:
-    """A branch that is the same for all rows; None where one of its graphs gives rows, and the other does not."""
+    """Return a branch that is the same for all rows, or None where one of its graphs gives rows, and the other does not."""
     op: Any = node.op
     first = int(op.chooses)
     if any(a is not None for a in axes[:first]):

@@ -30,7 +30,7 @@ def of_few(call: Callable[..., Any], args: tuple[Any, ...], chunks: Mapping[int,
 
 
 def brought(argument: Chunked) -> np.ndarray[Any, Any]:
-    """All rows of an argument, in this process."""
+    """Return all rows of an argument, in this process."""
     none = np.empty((0, *argument.row), argument.dtype)
     return np.concatenate([none, *(np.asarray(_rows(p)) for p in argument.pieces)])
 

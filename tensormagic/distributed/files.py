@@ -39,15 +39,15 @@ class FileRows:
     offset: int
 
     def part(self, first: int, last: int) -> FileRows:
-        """Some of the rows."""
+        """Return some of the rows."""
         return replace(self, shape=(last - first, *self.shape[1:]), offset=self.offset + first * self.strides[0])
 
     def head(self, count: int) -> FileRows:
-        """The first rows."""
+        """Return the first rows."""
         return self.part(0, count)
 
     def read(self) -> np.ndarray[Any, Any]:
-        """The rows, in memory."""
+        """Return the rows, in memory."""
         if stamp_of(self.path) != self.stamp:
             raise GuardError(
                 f"{self.path} is not there, or is not the file that it was when the call began",
@@ -64,7 +64,7 @@ class FileRows:
 
 
 def stamp_of(path: str) -> Stamp | None:
-    """What tells a file from another one of the same name; None where there is none."""
+    """Return what tells a file from another one of the same name, or None where there is none."""
     try:
         found = Path(path).stat()
     except OSError:
@@ -73,7 +73,7 @@ def stamp_of(path: str) -> Stamp | None:
 
 
 def rows_of_file(array: np.memmap[Any, Any], client: Any) -> FileRows | None:
-    """Where all rows of an array lie in its file; None where a worker does not see it, or the file does not hold all of it."""
+    """Return where all rows of an array lie in its file, or None where a worker does not see it, or the file does not hold all of it."""
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base

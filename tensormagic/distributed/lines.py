@@ -43,7 +43,7 @@ def tell(
 
 
 def _met_again(error: Exception, graph: Graph, sizes: Mapping[Symbol, int], values: Sequence[Any]) -> Node | None:
-    """The node at which NumPy meets the same error."""
+    """Return the node at which NumPy meets the same error."""
     try:
         reference.compile(graph)(dict(sizes), *values)
     except Exception as again:  # noqa: BLE001 (looked at)

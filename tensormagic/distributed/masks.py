@@ -50,7 +50,7 @@ class Picked:
 
 
 def without_masks(graph: Graph, batch: Symbol) -> Graph:
-    """The graph with sums over picked rows as sums over all of the batch, as far as there is a rule."""
+    """Return the graph with sums over picked rows as sums over all of the batch, as far as there is a rule."""
     if not any(n.op is PLACES for n in graph.nodes):
         return graph
     known: dict[Node, Node] = {p: p for p in graph.parameters}
@@ -71,7 +71,7 @@ def without_masks(graph: Graph, batch: Symbol) -> Graph:
 
 
 def _picked(node: Node, known: dict[Node, Node], picked: dict[Node, Picked], batch: Symbol) -> Picked | None:
-    """What a node is of picked rows, each apart from the others; None where it is none, or has no rule."""
+    """Return what a node is of picked rows, each apart from the others, or None where it is none, or has no rule."""
     if node.op is GATHER and node.args[1].op is PLACES and node.args[0] not in picked:
         places = node.args[1]
         counts = nodes_of(places["length"])
@@ -99,7 +99,7 @@ def _picked(node: Node, known: dict[Node, Node], picked: dict[Node, Picked], bat
 
 
 def _every(node: Node, known: dict[Node, Node], picked: dict[Node, Picked], count: Node, rows: Size) -> Node | None:
-    """An operand for all rows; None where it is neither picked nor the same for all."""
+    """Return an operand for all rows, or None where it is neither picked nor the same for all."""
     if node in picked:
         return picked[node].every
     if not any(count in nodes_of(s) for s in node.type.shape):
@@ -110,7 +110,7 @@ def _every(node: Node, known: dict[Node, Node], picked: dict[Node, Picked], coun
 
 
 def _axis(node: Node, count: Node) -> int | None:
-    """The axis along which a result has the picked rows, where there is just one."""
+    """Return the axis along which a result has the picked rows, where there is just one."""
     if len(node.types) != 1:
         return None
     found = [k for k, s in enumerate(node.type.shape) if count in nodes_of(s)]
@@ -118,7 +118,7 @@ def _axis(node: Node, count: Node) -> int | None:
 
 
 def _left_out(node: Node, known: dict[Node, Node], picked: dict[Node, Picked]) -> Node | None:
-    """What takes picked rows together, over all rows; None for what does not, or has no rule."""
+    """Return what takes picked rows together, over all rows, or None for what does not, or has no rule."""
     if node.op is AFTER and node.args[0] in picked:
         return known[node.args[1]]
     if node.op is SIZE and len(counts := nodes_of(node["size"])) == 1 and node["size"] == atom(counts[0]):
@@ -155,7 +155,7 @@ def _folded(node: Node, rows: Picked, axis: int, known: dict[Node, Node]) -> Nod
 
 
 def _or_else(rows: Picked, axis: int, other: Any) -> Node:
-    """The rows that are picked, and for those that are not a value that changes nothing."""
+    """Return the rows that are picked, and for those that are not a value that changes nothing."""
     x = rows.every
     around: Sequence[int] = [k for k in range(x.type.ndim) if k != axis]
     mask = broadcast(expand_dims(rows.mask, tuple(around)), x.type.shape)

@@ -16,7 +16,7 @@ from tensormagic.ir.plain_texts import key_text
 def parameter_names(
     function: Callable[..., Any], args: Sequence[Any], usual: Sequence[str], named: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """The names of a graph's parameters: those of the arguments; values read from outside have their ``usual`` names.
+    """Return the names of a graph's parameters: those of the arguments; values read from outside have their ``usual`` names.
 
     The last arguments were given by the names in ``named``.
     """
@@ -28,7 +28,7 @@ def parameter_names(
 
 
 def result_names(function: Callable[..., Any], args: Sequence[Any], count: int) -> tuple[str, ...]:
-    """The names of the results; a gradient is named after its variable."""
+    """Return the names of the results; a gradient is named after its variable."""
     usual = tuple(f"result {k + 1}" for k in range(count)) if count > 1 else ("result",)
     made: Any = of_callable(function).made
     if made is None or made[0] not in {"grad", "value_and_grad"}:
@@ -45,7 +45,7 @@ def result_names(function: Callable[..., Any], args: Sequence[Any], count: int) 
 
 
 def _inputs(name: str, value: Any) -> Iterator[str]:
-    """The names of the numbers and arrays in an argument, in the order in which they are taken out of it."""
+    """Yield the names of the numbers and arrays in an argument, in the order in which they are taken out of it."""
     if is_split(value):
         yield name
         return
@@ -58,7 +58,7 @@ def _inputs(name: str, value: Any) -> Iterator[str]:
 
 
 def _items(value: Any) -> list[tuple[Any, Any]] | None:
-    """The items of a dict, list or tuple, each with its key in brackets; None for other values."""
+    """Return the items of a dict, list or tuple, each with its key in brackets, or None for other values."""
     if type(value) is dict:
         return [(key_text(key), part) for key, part in value.items()]
     return list(enumerate(value)) if type(value) in {list, tuple} else None

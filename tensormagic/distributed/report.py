@@ -203,7 +203,7 @@ Tables = list[tuple[tuple[str, ...], list[tuple[str, ...]]]]
 
 
 def text_of(title: str, tables: Tables) -> str:
-    """A title and tables as text."""
+    """Return a title and tables as text."""
     lines = [title]
     for head, body in tables:
         widths = [max(len(line[k]) for line in (head, *body)) for k in range(len(head))]
@@ -214,7 +214,7 @@ def text_of(title: str, tables: Tables) -> str:
 
 
 def page_of(title: str, tables: Tables) -> str:
-    """The same for a notebook's page."""
+    """Return the same for a notebook's page."""
     parts = [f"<p>{escape(title)}</p>"]
     for head, body in tables:
         rows = ["".join(f"<th scope='col'>{escape(v)}</th>" for v in head)]
@@ -224,17 +224,17 @@ def page_of(title: str, tables: Tables) -> str:
 
 
 def counted(count: int, what: str) -> str:
-    """A count with its noun, in the singular or plural."""
+    """Return a count with its noun, in the singular or plural."""
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def size_of(value: Any) -> int:
-    """The bytes of a value's elements."""
+    """Return the bytes of a value's elements."""
     return int(value.nbytes) if isinstance(value, np.ndarray | np.generic) else 8
 
 
 def in_bytes(count: float) -> str:
-    """A number of bytes, for reading.
+    """Return a number of bytes, for reading.
 
     Examples
     --------

@@ -31,14 +31,14 @@ class Chunks(Protocol):
     def __call__(
         self, stage: Stage, sizes: Sizes, reads: Sequence[Any], inputs: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
-        """The combined parts of all chunks, and the results with rows.
+        """Return the combined parts of all chunks, and the results with rows.
 
         ``inputs`` are the rows that the stage reads, and ``reads`` the whole values.
         """
         ...
 
     def within(self, split: Split, arguments: Sequence[Any], node: Node) -> Chunks:
-        """The same chunks for a graph of a loop or branch, over these arguments."""
+        """Return the same chunks for a graph of a loop or branch, over these arguments."""
         ...
 
 
@@ -50,12 +50,12 @@ def of_chunk(
     reads: Sequence[Any],
     how: tuple[str, str],
 ) -> list[Any]:
-    """The results for one chunk."""
+    """Return the results for one chunk."""
     return computed(graph, sizes, [*chunk, *numbered, *reads], *how)
 
 
 def computed(graph: Graph, sizes: Sizes, values: Sequence[Any], level: str, tier: str) -> list[Any]:
-    """The results of a graph, with reproducible bits: compiled code is waited for if the tier has it."""
+    """Return the results of a graph, with reproducible bits: compiled code is waited for if the tier has it."""
     executable = session.executable(graph, level)
     if tier == "numpy":
         return executable.by_numpy(sizes, *values)
@@ -146,14 +146,14 @@ def _once(whole: Whole, sizes: Sizes, values: dict[Node, Any]) -> None:
 
 
 def put_together(results: Sequence[Sequence[Any]], ufuncs: Sequence[str]) -> list[Any]:
-    """The parts of all chunks put together, each by its ufunc."""
+    """Return the parts of all chunks put together, each by its ufunc."""
     return [
         results[0][k] if n == FIRST else combined([r[k] for r in results], getattr(np, n)) for k, n in enumerate(ufuncs)
     ]
 
 
 def combined(parts: Sequence[Any], ufunc: np.ufunc) -> Any:
-    """The parts of chunks combined in a binary tree: neighbours first, then the results."""
+    """Return the parts of chunks combined in a binary tree: neighbours first, then the results."""
     while len(parts) > 1:
         pairs = [ufunc(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = [*pairs, *parts[len(pairs) * 2 :]]

@@ -33,7 +33,7 @@ class Shard:
 
 
 def shard(x: Any, axis: str | int = "batch", *, rows: int | None = None) -> Shard:
-    """An array whose rows are split, in a call of what :func:`distribute` gives: its chunks stay on the workers between calls.
+    """Return an array whose rows are split, in a call of what :func:`distribute` gives: its chunks stay on the workers between calls.
 
     Parameters
     ----------
@@ -77,22 +77,22 @@ def shard(x: Any, axis: str | int = "batch", *, rows: int | None = None) -> Shar
 
 
 def is_dask(value: Any) -> bool:
-    """Whether a value is an array of Dask."""
+    """Return whether a value is an array of Dask."""
     return type(value).__module__.startswith("dask.array") and hasattr(value, "chunks")
 
 
 def is_zarr(value: Any) -> bool:
-    """Whether a value is an array of zarr."""
+    """Return whether a value is an array of zarr."""
     return type(value).__module__.partition(".")[0] == "zarr" and hasattr(value, "chunks")
 
 
 def is_read_in_parts(value: Any) -> bool:
-    """Whether rows of a value can be had without all of it."""
+    """Return whether rows of a value can be had without all of it."""
     return isinstance(value, np.memmap) or is_dask(value) or is_zarr(value)
 
 
 def is_split(value: Any) -> bool:
-    """Whether an argument is one that comes in chunks."""
+    """Return whether an argument is one that comes in chunks."""
     return isinstance(value, Shard | Iterator) or is_read_in_parts(value)
 
 
@@ -151,7 +151,7 @@ class Chunked:
 
 
 def chunked(values: Sequence[Any], client: Any, sent: Moved) -> tuple[tuple[int, ...], list[Chunked]]:
-    """The numbers of rows of the chunks, and the arguments in these; ``sent`` is told what went from here to workers."""
+    """Return the numbers of rows of the chunks, and the arguments in these; ``sent`` is told what went from here to workers."""
     own = [Moved("") for _ in values]
     read = [
         _batches(v, client, m) if isinstance(v, Iterator) else _as_dask(v) for v, m in zip(values, own, strict=True)
@@ -173,7 +173,7 @@ def chunked(values: Sequence[Any], client: Any, sent: Moved) -> tuple[tuple[int,
 
 
 def _as_dask(given: Any) -> Any:
-    """An array of zarr as one of Dask, whose chunks are some of its own."""
+    """Return an array of zarr as one of Dask, whose chunks are some of its own."""
     if isinstance(given, Shard):
         given.array = _as_dask(given.array)
     if not is_zarr(given):
@@ -194,7 +194,7 @@ class _Batches:
 
 
 def _batches(batches: Iterator[Any], client: Any, sent: Moved) -> _Batches:
-    """A generator, read once: each batch is sent on as it comes."""
+    """Return a generator, read once: each batch is sent on as it comes."""
     lengths: list[int] = []
     futures: list[Any] = []
     kind: tuple[np.dtype[Any], tuple[int, ...]] | None = None
@@ -221,7 +221,7 @@ def _rows(value: Any) -> int:
 
 
 def _lengths(values: Sequence[Any]) -> tuple[int, ...]:
-    """The number of rows in each chunk: those of the batches, else as specified, else those of a Dask array, else by bytes.
+    """Return the number of rows in each chunk: those of the batches, else as specified, else those of a Dask array, else by bytes.
 
     They only depend on the arguments, and not on the cluster, so that sums have the same bits everywhere.
     """
@@ -243,7 +243,7 @@ def _lengths(values: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _placed(value: Any, lengths: tuple[int, ...], client: Any, sent: Moved) -> Chunked:
-    """An argument in chunks of these numbers of rows."""
+    """Return an argument in chunks of these numbers of rows."""
     if isinstance(value, _Batches):
         return value.chunks
     if not isinstance(value, Shard):
@@ -281,7 +281,7 @@ def _read_later(value: Any, lengths: tuple[int, ...], client: Any, sent: Moved) 
 
 
 def _named(array: Any) -> Any:
-    """An array under keys of its own, which fuse with its predecessors.
+    """Return an array under keys of its own, which fuse with its predecessors.
 
     Otherwise tasks that Dask fuses differently in another computation could share a key.
     """
@@ -290,7 +290,7 @@ def _named(array: Any) -> Any:
 
 
 def _delayed(array: Any, *, optimize: bool) -> list[Any]:
-    """The blocks of an array."""
+    """Return the blocks of an array."""
     with import_module("dask").config.set({"optimization.fuse.active": False}):  # it renames what is below
         return list(array.to_delayed(optimize_graph=optimize).ravel())
 
@@ -305,12 +305,12 @@ class Computed:
         self.graph, self.key = graph, key
 
     def read(self) -> np.ndarray[Any, Any]:
-        """The rows."""
+        """Return the rows."""
         return np.asarray(import_module("dask").get(self.graph, self.key))
 
 
 def _alone(array: Any, pieces: Sequence[Any]) -> list[Any] | None:
-    """The blocks of an array, each with its complete graph; None if two share a task, or blocks are already on workers."""
+    """Return the blocks of an array, each with its complete graph, or None if two share a task, or blocks are already on workers."""
     if import_module("distributed").client.futures_of(array):
         return None
     cull: Any = import_module("dask.optimization").cull
@@ -329,7 +329,7 @@ def _same(block: Any) -> Any:
 
 
 def _kept(chunks: Chunked, client: Any) -> Chunked:
-    """What is read or computed later, as futures: workers do it once and keep it, and again where they are lost."""
+    """Return what is read or computed later, as futures: workers do it once and keep it, and again where they are lost."""
     if chunks.later is not None:
         chunks.pieces = client.compute(chunks.pieces, optimize_graph=False)
     chunks.pieces = [

@@ -50,7 +50,7 @@ def split(
     *,
     each: bool = False,
 ) -> Split:
-    """The stages of a graph whose parameters at ``places`` come as chunks of rows.
+    """Return the stages of a graph whose parameters at ``places`` come as chunks of rows.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def _split(
     *,
     each: bool = False,
 ) -> Split:
-    """The stages of a graph that was rewritten, and whose number of rows is known."""
+    """Return the stages of a graph that was rewritten, and whose number of rows is known."""
     own = next(s for k in itertools.count() if not _has(graph, s := Symbol(f"any{k}", least=0)))
     known: dict[Node, Any] = {}
     instead_of: dict[Node, CaptureError] = {}  # what the user has written is refused, and not what it is in simpler ops
@@ -128,7 +128,7 @@ def _has(graph: Graph, symbol: Symbol) -> bool:
 
 
 def _batch_of(graph: Graph, places: Sequence[int]) -> Symbol:
-    """The symbol that all the numbers of rows are; raises where there is none."""
+    """Return the symbol that all the numbers of rows are; raises where there is none."""
     names = {k: graph.names[k] if k < len(graph.names) else f"argument {k + 1}" for k in range(len(graph.parameters))}
     found: dict[Symbol, str] = {}
     for k in places:
@@ -157,7 +157,7 @@ _DRAWS = frozenset({DRAW.name, SEED.name})  # a generator would be left as it wa
 
 
 def _mentions(node: Node, symbol: Symbol) -> bool:
-    """Whether a symbol stands in the sizes of a node, or in those of graphs in it."""
+    """Return whether a symbol stands in the sizes of a node, or in those of graphs in it."""
     if symbol in node.symbols:
         return True
     return any(_has(g, symbol) for g in graphs_in(node.params.values()))
@@ -219,7 +219,7 @@ class _Splitting:
         return any(self.axis[a] is not None for a in node.needs) or _mentions(node, self.batch)
 
     def _axis_by_size(self, node: Node) -> int:
-        """The axis whose length is the number of rows; -1 if there is none, as for intermediate results common to all rows."""
+        """Return the axis whose length is the number of rows; -1 if there is none, as for intermediate results common to all rows."""
         if is_effect(node.op):
             self._refuse(node, "is done once for each call, and not for each chunk")
         return (
@@ -229,7 +229,7 @@ class _Splitting:
         )
 
     def _axis(self, node: Node) -> Any:
-        """The axis of rows, or one for each result; None for a whole value; for a part, the ufunc that combines two of them."""
+        """Return the axis of rows, or one for each result, or None for a whole value; for a part, the ufunc that combines two of them."""
         if node.op is PARAMETER:
             return 0 if node["index"] in self.places else None
         axes = [self.axis[a] for a in node.args]
@@ -245,7 +245,7 @@ class _Splitting:
             return self._otherwise(node, axes, self._refusal(node, str(error)))
 
     def _otherwise(self, node: Node, axes: Sequence[Any], refused: CaptureError) -> Any:
-        """The same for what takes rows together: the region is driven, or the node is written in simpler ops."""
+        """Return the same for what takes rows together: the region is driven, or the node is written in simpler ops."""
         found = self._driving(node, axes) if isinstance(node.op, Region) and not self.each else None
         if isinstance(found, Driving) and found.in_order:
             self.driven[node] = found
@@ -259,7 +259,7 @@ class _Splitting:
         raise _Refused(node, found or refused)
 
     def _driving(self, node: Node, axes: Sequence[Any]) -> Driving | CaptureError | None:
-        """How to drive a region, or the error that prevents it."""
+        """Return how to drive a region, or the error that prevents it."""
         if node not in self.known:
             try:
                 self.known[node] = driving(node, axes, atom(self.batch), self._within)
@@ -282,11 +282,11 @@ class _Splitting:
         return Inner(found, reads)
 
     def _is_around(self, node: Node) -> bool:
-        """Whether a node is outside of a region and available there: a whole value, or rows that exist."""
+        """Return whether a node is outside of a region and available there: a whole value, or rows that exist."""
         return node in self.axis and (self.axis[node] is None or node.op is PARAMETER or node in self.left)
 
     def _is_kept(self, node: Node) -> bool:
-        """Whether it has rows that are computed, and kept for a loop or branch that is driven."""
+        """Return whether it has rows that are computed, and kept for a loop or branch that is driven."""
         return self.axis[node] is not None and node.op is not PARAMETER and node not in self.left
 
     def _fits(self, node: Node, found: Any) -> None:
@@ -348,7 +348,7 @@ class _Splitting:
         )
 
     def _guards(self, first: int, last: int | None) -> Graph:
-        """What has to hold of sizes that depend on data and are known between two stages; the others are asked before all."""
+        """Return what has to hold of sizes that depend on data and are known between two stages; the others are asked before all."""
         found = [g for g in self.graph.guards if nodes_of(g[0]) or nodes_of(g[2])]
         for n in Graph((), (), tuple(found)).checked:
             if n not in self.axis or self.axis[n] is not None:
@@ -359,7 +359,7 @@ class _Splitting:
         )
 
     def _has_regions(self, needed: set[Node]) -> bool:
-        """Whether chunks run loops or branches, which are made for sizes of at least 2."""
+        """Return whether chunks run loops or branches, which are made for sizes of at least 2."""
         return self.each or any(
             isinstance(n.op, Region) and n not in self.driven and self.axis[n] is not None for n in needed
         )
@@ -410,13 +410,13 @@ class _Splitting:
         return Stage(before, inputs, chunk, end, numbered, reads, tuple((p, self.parts[p]) for p in own), tuple(kept))
 
     def _numbers(self, node: Node) -> bool:
-        """Whether it numbers the rows."""
+        """Return whether it numbers the rows."""
         return node.op is IOTA and self.axis[node] == node["axis"]
 
     def _chunk(
         self, wanted: Sequence[Node], chunks: Sequence[Node], reads: Sequence[Node], numbered: bool, halo: int
     ) -> Graph:
-        """The graph of a chunk with so many rows of the next one."""
+        """Return the graph of a chunk with so many rows of the next one."""
         before = Type(np.dtype(np.int64), (), "scalar")
         given = [*chunks, *([input_node(Source("rows before"), before)] if numbered else []), *reads]
 
@@ -433,18 +433,18 @@ class _Splitting:
         return self._cut(wanted, given, {self.batch: atom(self.own)}, changed, kept)
 
     def _is_whole(self, node: Node, own: set[Node]) -> bool:
-        """Whether a node is a whole value that a chunk reads and does not compute."""
+        """Return whether a node is a whole value that a chunk reads and does not compute."""
         return self.axis[node] is None and node not in own
 
     def _whole(self, wanted: Sequence[Node], parts: Sequence[Node], under: Graph = _FREE) -> Whole:
-        """What is computed of whole parameters, of numbers of rows and of parts, which are combined by then, under some guards."""
+        """Return what is computed of whole parameters, of numbers of rows and of parts, which are combined by then, under some guards."""
         known = set(_with_sizes(parts))
         inside = topological([*wanted, *under.checked], stop=lambda n: n in known)
         reads = _with_sizes(n for n in inside if n in known or n.op is PARAMETER or self._counts(n))
         return Whole(self._cut(wanted, reads, {}, under=under), reads, tuple(wanted))
 
     def _counts(self, node: Node) -> bool:
-        """Whether it is a number that follows from the number of all rows."""
+        """Return whether it is a number that follows from the number of all rows."""
         return node.op is SIZE and self.batch in node.symbols
 
     def _cut(
@@ -456,7 +456,7 @@ class _Splitting:
         kept: Change = lambda _node, new: new,
         under: Graph = _FREE,
     ) -> Graph:
-        """The graph of ``wanted``, with parameters in place of ``reads``.
+        """Return the graph of ``wanted``, with parameters in place of ``reads``.
 
         ``changed`` maps a node and its rebuilt version to the one to use; ``kept`` to the one to return, or to sum over
         rows.
@@ -480,7 +480,7 @@ class _Splitting:
 
 
 def _sizing(nodes: Iterable[Node]) -> list[Node]:
-    """What the sizes of nodes are computed of."""
+    """Return what the sizes of nodes are computed of."""
     return list(dict.fromkeys(n for node in nodes for t in node.types for s in t.shape for n in nodes_of(s)))
 
 

@@ -64,12 +64,12 @@ class Chunk(NamedTuple):
 
 
 def heads(values: Sequence[Any], count: int) -> list[Any]:
-    """The first rows of each argument's chunk."""
+    """Return the first rows of each argument's chunk."""
     return [v.head(count) if isinstance(v, FileRows) else np.array(v[:count]) for v in values]
 
 
 def on_worker(job: Job, chunk: Chunk, *pieces: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """The parts of a chunk, the worker's report on it, and its results with rows.
+    """Return the parts of a chunk, the worker's report on it, and its results with rows.
 
     Each argument comes in pieces of consecutive rows.
     """
@@ -82,7 +82,7 @@ def on_worker(job: Job, chunk: Chunk, *pieces: Sequence[Any]) -> tuple[Any, list
 
 
 def rows_on_worker(job: Job, chunk: Chunk, *pieces: Sequence[Any]) -> list[Any]:
-    """The results of a chunk."""
+    """Return the results of a chunk."""
     arrays = [
         _joined([p.read() if isinstance(p, FileRows | Computed) else np.asarray(p) for p in own]) for own in pieces
     ]
@@ -120,7 +120,7 @@ def together(ufuncs: tuple[str, ...], whole: bool, *results: Any) -> tuple[list[
 
 
 def _is_there(job: Job, chunk: Chunk) -> bool:
-    """Whether the machine code was ready, or in the cache."""
+    """Return whether the machine code was ready, or in the cache."""
     handle = session.executable(_read(job.texts[chunk.last]), job.how[0]).compile()
     ready = handle.ready()
     handle.wait()
@@ -134,7 +134,7 @@ def _alone() -> None:
 
 
 def _here() -> str:
-    """The worker that this runs on."""
+    """Return the worker that this runs on."""
     return str(import_module("distributed").get_worker().address)
 
 

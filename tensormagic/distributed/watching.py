@@ -61,7 +61,7 @@ class Handed:
         self.progress = Counted("on the cluster: chunk", chunks)
 
     def results(self) -> list[Any]:
-        """The combined parts of each block, with the reports on its chunks."""
+        """Return the combined parts of each block, with the reports on its chunks."""
         try:
             self._hand_out(range(self.progress.count))
             while True:
@@ -131,13 +131,13 @@ class Handed:
                 looked = now
 
     def _patience(self, taken: float) -> float:
-        """How many seconds may pass without progress, if the finished tasks took ``taken`` seconds."""
+        """Return how many seconds may pass without progress, if the finished tasks took ``taken`` seconds."""
         if not self.progress.done:
             return STALLED
         return max(LATE[0], LATE[1] * taken * len(self.cluster.workers) / self.progress.done)
 
     def _is_there(self, block: int) -> bool:
-        """Whether a block is put together; its chunks are let go then."""
+        """Return whether a block is put together; its chunks are let go then."""
         if self._blocks[block].status != "finished":
             return False
         self._between.pop(block, None)
@@ -187,7 +187,7 @@ class Handed:
         return {number // BLOCK}
 
     def _is_gone(self, future: Any) -> bool:
-        """Whether a result is lost; an error of the computation is raised."""
+        """Return whether a result is lost; an error of the computation is raised."""
         if future.status not in _GONE:
             return False
         if future.status == "error":
@@ -247,7 +247,7 @@ class Handed:
             )
 
     def _elsewhere(self) -> dict[str, Any]:
-        """What has Dask prefer the workers at which nothing took long."""
+        """Return what has Dask prefer the workers at which nothing took long."""
         quick = [w for w in self.cluster.workers if w not in self._slow]
         return {"workers": quick, "allow_other_workers": True} if self._slow and quick else {}
 

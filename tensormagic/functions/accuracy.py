@@ -93,7 +93,7 @@ class Measure:
         self.end = time.perf_counter() + seconds
 
     def errors(self, before: Node, after: Node, *, whole: bool = False) -> Errors:
-        """The errors of two nodes that mean the same real numbers.
+        """Return the errors of two nodes that mean the same real numbers.
 
         Values that both read are taken as exact: with ``whole`` only the parameters, else all common nodes. A rule may
         use how such values depend on each other (for ``sqrt(x + 1) - sqrt(x)``, that the squares differ by 1): then
@@ -124,7 +124,7 @@ class Measure:
         raise NotMeasuredError("too large")
 
     def _at(self, term: _Term, extent: int) -> Errors | None:
-        """The errors with axes cut to ``extent``; None if that is still too much."""
+        """Return the errors with axes cut to ``extent``, or None if that is still too much."""
         values = [self._cut(p, v, extent) for p, v in zip(self.graph.parameters, self.values, strict=True)]
         read = Graph(self.graph.parameters, (*term.cuts, term.before, term.after))
         sizes = read.bind([v.shape for v in values])
@@ -189,7 +189,7 @@ class _Term:
     def reals(
         self, known: dict[Node, Any], sizes: Any, shape: Any = None, picked: Any = None, *, of_after: bool = False
     ) -> Any:
-        """The real numbers that ``before`` is, or ``after``: of all elements, or of picked ones of that shape."""
+        """Return the real numbers that ``before`` is, or ``after``: of all elements, or of picked ones of that shape."""
 
         def taken(value: Any) -> Any:
             return value if picked is None else np.broadcast_to(value, shape).flat[picked]
@@ -209,7 +209,7 @@ def _by_elements(nodes: Sequence[Node]) -> bool:
 
 
 def _shared(before: Node, after: Node) -> set[Node]:
-    """The nodes common to both forms, except those that depend on other nodes which either form reads directly."""
+    """Return the nodes common to both forms, except those that depend on other nodes which either form reads directly."""
     both = set(topological([before])) & set(topological([after])) - {before}
     while True:
         cuts = {n for n in topological([before, after], both.__contains__) if n in both and not is_constant(n)}
@@ -220,7 +220,7 @@ def _shared(before: Node, after: Node) -> set[Node]:
 
 
 def _picked(before: Any, after: Any) -> Any:
-    """The places of elements to look at."""
+    """Return the places of elements to look at."""
     count = before.size
     if count <= SAMPLES:
         return np.arange(count)
@@ -247,5 +247,5 @@ def _finite(before: Any, after: Any, true: Any) -> Iterator[tuple[Any, Any, Any]
 
 
 def over_parameters(node: Node, graph: Graph) -> bool:
-    """Whether a node is one over the parameters of ``graph`` alone."""
+    """Return whether a node is one over the parameters of ``graph`` alone."""
     return all(n in graph.parameters for n in topological([node]) if n.op is PARAMETER)

@@ -82,7 +82,7 @@ def _everywhere(condition: Any) -> Node:
 
 
 def _named(node: Node) -> str:
-    """The user's name of an input, or the name of the op of a computed value."""
+    """Return the user's name of an input, or the name of the op of a computed value."""
     source = node.params.get("source")
     return getattr(source, "name", "") or f"the {node.op.name if node.args else 'value'}"
 
@@ -98,7 +98,7 @@ def _shown(value: Any) -> str:
 
 
 def _facts(node: Node, condition: Any) -> Iterator[str]:
-    """The facts that a condition states about ``node``, as text."""
+    """Yield the facts that a condition states about ``node``, as text."""
     if not isinstance(condition, Tensor):
         raise TypeError(f"tm.assume was given {condition!r}, which is not a condition on the value. {_WAY_OUT}")
     pool = [node_of(condition)]
@@ -113,7 +113,7 @@ def _facts(node: Node, condition: Any) -> Iterator[str]:
 
 
 def _compared(node: Node, one: Node) -> str:
-    """A comparison of ``node`` with a number, as text."""
+    """Return a comparison of ``node`` with a number, as text."""
     if one.op in _COMPARISONS:
         sign = one.op.infix
         left, right = map(bare, one.args)

@@ -130,7 +130,7 @@ def _once(
     outside: dict[Buffer, int],
     about: tuple[_Stacks, Copies],
 ) -> Any:
-    """The function's result for one example that stands for all."""
+    """Return the function's result for one example that stands for all."""
 
     def refused() -> CaptureError:
         stacks, copies = about
@@ -151,18 +151,18 @@ def _once(
 
 
 def _are_equal(nodes: Sequence[Node], others: Sequence[Node]) -> bool:
-    """Whether values equal others, after removing stores that are overwritten at once."""
+    """Return whether values equal others, after removing stores that are overwritten at once."""
     found = rewrite_nodes([*nodes, *others], "exact")[0]
     return found[: len(nodes)] == found[len(nodes) :]
 
 
 def _stored_since(outside: dict[Buffer, int]) -> list[Buffer]:
-    """Which arrays that all examples share have been stored into."""
+    """Return which arrays that all examples share have been stored into."""
     return [b for b, version in outside.items() if b.version != version]
 
 
 def _versions(args: Any, options: Any) -> dict[Buffer, int]:
-    """The unbatched arrays a function may store into: arguments, and names from outside, with their versions."""
+    """Return the unbatched arrays a function may store into: arguments, and names from outside, with their versions."""
     capture = context.current()
     read = list(capture.names.lifted.values()) if capture is not None else []
     lazy = [v for v in [*flatten((args, options))[0], *read] if isinstance(v, Tensor)]
@@ -190,7 +190,7 @@ class _Stacks:
         self.given: list[_Example] = []
 
     def examples(self, argument: Any, axes: Axes, position: int) -> Any:
-        """An argument as the function sees it: one example, if it is batched."""
+        """Return an argument as the function sees it: one example, if it is batched."""
         leaves, build = flatten(argument)
         parameters = self.function.parameters
         name = parameters[position] if position < len(parameters) else f"argument {position + 1}"
@@ -230,7 +230,7 @@ class _Stacks:
         return self.given[-1].tensor
 
     def size(self) -> Size:
-        """The number of examples, which all stacks have."""
+        """Return the number of examples, which all stacks have."""
         if not self.sizes:
             raise ShapeError(
                 f"vmap({self.function.name}): no argument is stacked", "Give the axis of the examples in in_axes."
@@ -246,7 +246,7 @@ class _Stacks:
 
 
 def _each(axes: Axes, args: Sequence[Any], function: Function) -> Sequence[Axes]:
-    """One entry of ``in_axes`` for each argument."""
+    """Return one entry of ``in_axes`` for each argument."""
     if not isinstance(axes, tuple | list):
         return [axes] * len(args)
     if len(axes) != len(args):
@@ -257,7 +257,7 @@ def _each(axes: Axes, args: Sequence[Any], function: Function) -> Sequence[Axes]
 
 
 def _spread(axes: Axes, build: Callable[[Any], Any], count: int, what: str) -> list[int | None]:
-    """One axis for each leaf: an entry counts for all leaves below its place."""
+    """Return one axis for each leaf: an entry counts for all leaves below its place."""
     found: list[int | None] = [None] * count
     _fill(axes, build(iter(range(count))), found, what)
     return found
@@ -277,7 +277,7 @@ def _fill(axes: Axes, places: Any, found: list[int | None], what: str) -> None:
 
 
 def _pairs(axes: Axes, places: Any) -> list[tuple[Axes, Any]] | None:
-    """Each entry of a container of axes with its counterpart; None if the containers differ in form."""
+    """Return each entry of a container of axes with its counterpart, or None if the containers differ in form."""
     if isinstance(axes, dict):
         fits = isinstance(places, dict) and axes.keys() == places.keys()
         return [(axes[k], places[k]) for k in axes] if fits else None
@@ -286,7 +286,7 @@ def _pairs(axes: Axes, places: Any) -> list[tuple[Axes, Any]] | None:
 
 
 def _placed(result: Node, found: Node | None, axis: int | None, size: Size, function: Function) -> Node:
-    """A result with its examples along the axis that is wanted."""
+    """Return a result with its examples along the axis that is wanted."""
     if axis is None:
         if found is not None:
             raise ShapeError(
@@ -299,7 +299,7 @@ def _placed(result: Node, found: Node | None, axis: int | None, size: Size, func
 
 
 def _from_front(stack: Node, axis: int) -> Node:
-    """``stack`` with its first axis in the place of ``axis``."""
+    """Return ``stack`` with its first axis in the place of ``axis``."""
     rest = list(range(1, stack.type.ndim))
     return transpose(stack, (*rest[:axis], 0, *rest[axis:]))
 

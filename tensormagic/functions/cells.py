@@ -25,14 +25,14 @@ from tensormagic.ir.plain_texts import counted
 
 
 def _in_dtype(table: Any, dtype: str) -> Any:
-    """A Series or a DataFrame with its floats in another dtype."""
+    """Return a Series or a DataFrame with its floats in another dtype."""
     if type(table).__name__ == "Series":
         return table.astype(dtype) if table.dtype in (np.float32, np.float64) else table
     return table.astype({k: dtype for k, kind in table.dtypes.items() if kind in (np.float32, np.float64)})
 
 
 def cast(value: Any, dtype: str) -> Any:
-    """A floating array, table or NumPy scalar in another dtype; everything else, Python's floats too, as it is."""
+    """Return a floating array, table or NumPy scalar in another dtype; everything else, Python's floats too, as it is."""
     if dtype and is_table(value):
         return _in_dtype(value, dtype)
     floating = isinstance(value, np.ndarray | np.floating | Tensor) and value.dtype.kind == "f"
@@ -40,7 +40,7 @@ def cast(value: Any, dtype: str) -> Any:
 
 
 def argument(value: Any, name: str) -> Any:
-    """An argument as a cell sees it: lazy for arrays, floats, Series and DataFrames."""
+    """Return an argument as a cell sees it: lazy for arrays, floats, Series and DataFrames."""
     table = labelled(value, name)
     return table if table is not None else wrap(node_of(value)) if is_input(value) else value
 
@@ -76,7 +76,7 @@ def of_cell(
     dtype: str = "",
     placed: tuple[str, str] = ("", ""),
 ) -> Function:
-    """A cell as a function of its inputs; an input that is not given is read from the notebook at the call.
+    """Return a cell as a function of its inputs; an input that is not given is read from the notebook at the call.
 
     ``dtype`` is what floating inputs are cast to, ``math`` the level of rewriting, ``placed`` the device and how copies
     are reported; empty for the inputs' own dtype, and the session's settings.

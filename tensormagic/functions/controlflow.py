@@ -150,7 +150,7 @@ class Iteration:
 def _steady(
     label: str, starts: Sequence[Node], iteration: Callable[[list[Node]], tuple[list[Node], list[Node]]]
 ) -> tuple[list[Node], Iteration]:
-    """The initial carries in types that an iteration preserves, and the iteration; Python numbers take the iteration's type."""
+    """Return the initial carries in types that an iteration preserves, and the iteration; Python numbers take the iteration's type."""
     types = [n.type for n in starts]
     while True:
         stand_ins = [input_node(Source(f"carry{k}"), t) for k, t in enumerate(types)]
@@ -220,7 +220,7 @@ def while_loop(test: Callable[[Any], Any], body: Callable[[Any], Any], start: An
 def _applied(
     label: str, fun: Any, carries: list[Node], build: Callable[[Any], Any], like: Any, *before: Node
 ) -> list[Node]:
-    """The nodes of ``fun(*before, carry)``, a carry again where ``like`` is one."""
+    """Return the nodes of ``fun(*before, carry)``, a carry again where ``like`` is one."""
     function = of_callable(fun)
     tensors = [stand_in_tensor(n, f"carry {k}") for k, n in enumerate(carries)]
     with Drawn(function.name):
@@ -357,7 +357,7 @@ def scan(fun: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any, length
 
 
 def _pair(given: Any) -> tuple[Any, Any]:
-    """The carry and the output that a scan's function returns."""
+    """Return the carry and the output that a scan's function returns."""
     if not issubclass(type(given), tuple) or len(given) != 2:  # isinstance would ask a lazy array what it holds
         raise DTypeError(
             "scan: the function does not give a pair",
@@ -367,7 +367,7 @@ def _pair(given: Any) -> tuple[Any, Any]:
 
 
 def _iterations(stacks: Sequence[Node], length: Any) -> Size:
-    """How many iterations a scan has."""
+    """Return how many iterations a scan has."""
     if any(not s.type.ndim for s in stacks):
         raise ShapeError("scan: xs contains a number, but each part of xs needs a first axis")
     sizes = [s.type.shape[0] for s in stacks] + ([] if length is None else [as_size(length)])
@@ -379,20 +379,20 @@ def _iterations(stacks: Sequence[Node], length: Any) -> Size:
 
 
 def _empty(y: Node, iterations: Size) -> Node:
-    """Zeros for a stack of results."""
+    """Return zeros for a stack of results."""
     return broadcast(constant(y.type.dtype.type(0)), (iterations, *y.type.shape))
 
 
 def _written(stack: Node, index: Node, y: Node) -> Node:
-    """``stack`` with ``y`` at ``index``."""
+    """Return ``stack`` with ``y`` at ``index``."""
     return set_at(stack, reshape(y, (1, *y.type.shape)), _place(stack, index))
 
 
 def _element(stack: Node, index: Node) -> Node:
-    """The element of ``stack`` at ``index``."""
+    """Return the element of ``stack`` at ``index``."""
     return reshape(slice_(stack, _place(stack, index)), stack.type.shape[1:])
 
 
 def _place(stack: Node, index: Node) -> Slices:
-    """One element along the first axis."""
+    """Return one element along the first axis."""
     return ((atom(index), 1, 1), *((0, s, 1) for s in stack.type.shape[1:]))

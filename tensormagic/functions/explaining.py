@@ -116,7 +116,7 @@ class Explained:
             self._why = str(error).partition("\n")[0]
 
     def text(self, node: Node, name: Callable[[Node], str], room: int = 80) -> str:
-        """A node as NumPy code: matrix products with ``@``, sizes as numbers."""
+        """Return a node as NumPy code: matrix products with ``@``, sizes as numbers."""
         return expression(node, lambda leaf: self._number(leaf) or name(leaf), room, self._spelt)
 
     def _spelt(self, node: Node, texts: Sequence[str]) -> str:
@@ -125,14 +125,14 @@ class Explained:
         return self._number(node.args[0]) if node.op is ASTYPE else ""
 
     def _number(self, leaf: Node) -> str:
-        """The number of a size node; empty for another node, or if it is not known."""
+        """Return the number of a size node; empty for another node, or if it is not known."""
         try:
             return str(evaluate(leaf["size"], self._sizes.__getitem__)) if leaf.op is SIZE else ""
         except LookupError:
             return ""
 
     def steps(self) -> Iterator[Step]:
-        """The steps, with those that change no digits grouped; with their effects unless there are too many."""
+        """Yield the steps, with those that change no digits grouped; with their effects unless there are too many."""
         groups = list(_grouped(self.rewritten.notable))
         stages = self._stages(groups) if len(groups) <= MOST_STEPS else repeat(self.graph)
         before = self.graph
@@ -141,7 +141,7 @@ class Explained:
             before = after
 
     def _stages(self, groups: Sequence[tuple[Firing, ...]]) -> Iterator[Graph]:
-        """The graph after each group."""
+        """Yield the graph after each group."""
         made = replayed(self.graph, self.rewritten.fired, self.rewritten.graph)
         last = self.graph
         for group in groups:
@@ -152,7 +152,7 @@ class Explained:
             yield last
 
     def whole(self) -> Bought:
-        """What all steps bought together."""
+        """Return what all steps bought together."""
         results = zip(self.graph.results, self.rewritten.graph.results, strict=True)
         errors = [self._errors(before, after, whole=True) for before, after in results]
         known = next((e for e in errors if isinstance(e, Errors)), errors[0] if errors else "")
@@ -161,7 +161,7 @@ class Explained:
         )
 
     def bought(self, fired: Sequence[Firing], before: Graph, after: Graph) -> Bought:
-        """The effects of rules that led from one graph to the other; errors only for a rule that may change digits."""
+        """Return the effects of rules that led from one graph to the other; errors only for a rule that may change digits."""
         self._nodes |= set(after.nodes)
         (firing, *more) = fired or (None,)
         errors: Errors | str = ""
@@ -180,12 +180,12 @@ class Explained:
             return str(why)
 
     def _more(self, before: Graph, after: Graph) -> tuple[int, int] | tuple[None, None]:
-        """The increase in flops and bytes from the first graph to the second; None if not known."""
+        """Return the increase in flops and bytes from the first graph to the second, or None if not known."""
         first, last = self._work(before), self._work(after)
         return (None, None) if first is None or last is None else (last[0] - first[0], last[1] - first[1])
 
     def _turns(self, before: Graph, after: Graph) -> int | None:
-        """The increase in loop iterations from the first graph to the second; None if not known."""
+        """Return the increase in loop iterations from the first graph to the second, or None if not known."""
         try:
             first, last = (iterations_of(g.results, self._sizes) for g in (before, after))
         except LookupError:
@@ -207,7 +207,7 @@ class Explained:
 
 
 def iterations_of(results: Sequence[Node], sizes: Mapping[Any, int]) -> int:
-    """The total number of loop iterations; inner loops count at each outer iteration.
+    """Return the total number of loop iterations; inner loops count at each outer iteration.
 
     Raises
     ------
@@ -259,7 +259,7 @@ def _bytes(count: int) -> str:
 def explained(
     graph: Graph, level: str | None, lens: Lens, values: Callable[[], Sequence[Any]], *, measure: bool
 ) -> str:
-    """A report of the rewriting: each rule with its place and effect, what was withheld, and the number of kernels left."""
+    """Return a report of the rewriting: each rule with its place and effect, what was withheld, and the number of kernels left."""
     executable = session.executable(graph, level)
     rewritten = executable.rewritten
     kernels = len(executable.plan.kernels)
@@ -282,12 +282,12 @@ def explained(
 
 
 def _seen(firing: Firing, lens: Lens) -> Firing:
-    """A use of a rule with the spans that are meant."""
+    """Return a use of a rule with the spans that are meant."""
     return replace(firing, sites=lens.within(firing.before) or firing.sites)
 
 
 def tidying(steps: int) -> list[str]:
-    """A line about steps that are not listed one by one; empty if there are none."""
+    """Return a line about steps that are not listed one by one; empty if there are none."""
     what = "step that only tidies up" if steps == 1 else "steps that only tidy up"
     return [f"and {steps} {what}"] if steps else []
 
@@ -315,7 +315,7 @@ def _by_steps(found: Explained, lens: Lens, name: Callable[[Node], str]) -> Iter
 
 
 def _keeps(firing: Firing) -> str:
-    """What a rule may change, in the words of the display."""
+    """Return what a rule may change, in the words of the display."""
     rule = firing.rule
     return AS_ACCURATE if rule.neutral and rule.level == "stable" else LEVEL_WORDS[rule.level]
 
@@ -326,7 +326,7 @@ def _once(texts: Iterator[str]) -> Iterator[str]:
 
 
 def name_in(graph: Graph) -> Callable[[Node], str]:
-    """A function that names leaves of a graph; user names only if they are unique."""
+    """Return a function that names leaves of a graph; user names only if they are unique."""
     times = Counter(graph.names)
     names = {p: n for p, n in zip(graph.parameters, graph.names, strict=False) if n and times[n] == 1}
 
@@ -337,5 +337,5 @@ def name_in(graph: Graph) -> Callable[[Node], str]:
 
 
 def _steps(graph: Graph) -> int:
-    """The number of nodes that compute; a picture folds some away, and counts fewer."""
+    """Return the number of nodes that compute; a picture folds some away, and counts fewer."""
     return sum(bool(n.args) for n in graph.nodes)

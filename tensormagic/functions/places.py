@@ -59,7 +59,7 @@ def to_gpu(value: Any, *, copy: bool = True) -> Any:
 
 
 def _is_foreign(value: Any) -> bool:
-    """Whether an array of another library lies on a GPU."""
+    """Return whether an array of another library lies on a GPU."""
     if isinstance(value, Tensor | np.ndarray):
         return False
     if hasattr(value, "__cuda_array_interface__"):

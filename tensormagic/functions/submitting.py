@@ -63,7 +63,7 @@ class Submitted(Future[Any]):
         self._doing: session.Doing | None = None  # what its thread does
 
     def __repr__(self) -> str:
-        """``Submitted(loss of In[3] line 2: computing for 5 s · iteration 1,200 of 10,000 · by NumPy)``."""
+        """Return ``Submitted(loss of In[3] line 2: computing for 5 s · iteration 1,200 of 10,000 · by NumPy)``."""
         return f"Submitted({self.name} of {self.place}: {self.state})"
 
     @property
@@ -126,7 +126,7 @@ class Submitted(Future[Any]):
             return True
 
     def cancelled(self) -> bool:
-        """Whether it was cancelled, and has stopped.
+        """Return whether it was cancelled, and has stopped.
 
         Returns
         -------
@@ -142,7 +142,7 @@ class Submitted(Future[Any]):
         return super().cancelled() or (self.done() and isinstance(super().exception(), CancelledError))
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """What it has raised; waits for it.
+        """Return what it has raised; waits for it.
 
         Parameters
         ----------
@@ -286,7 +286,7 @@ _known: WeakKeyDictionary[Any, Compiled] = WeakKeyDictionary()  # what was captu
 
 
 def _made_for(fun: Any, args: tuple[Any, ...]) -> Compiled:
-    """A function as a graph for these arguments; an existing one if it holds for them."""
+    """Return a function as a graph for these arguments; an existing one if it holds for them."""
     if isinstance(fun, Compiled):
         fun.refuse_changes()
         return fun

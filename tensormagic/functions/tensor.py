@@ -100,7 +100,7 @@ def tensor(
 
 
 def _made_lazy(value: Any) -> Tensor:
-    """A lazy array with an input of its own; partly lazy or non-numeric data are read as elsewhere."""
+    """Return a lazy array with an input of its own; partly lazy or non-numeric data are read as elsewhere."""
     name = name_of(value) or "the data"
     if door.is_table(value):
         made = labelled.labelled(door.whole(value, name), name)
@@ -115,7 +115,7 @@ def _made_lazy(value: Any) -> Tensor:
 
 
 def checked_place(device: str, transfers: str = "") -> tuple[str, str]:
-    """A device and a policy for copies, both checked."""
+    """Return a device and a policy for copies, both checked."""
     for name, value in (("device", device), ("transfers", transfers)):
         if value and value not in config.ALLOWED[name]:
             raise ValueError(f"{name} must be one of {', '.join(sorted(config.ALLOWED[name]))}, not {value!r}")
@@ -127,7 +127,7 @@ def checked_place(device: str, transfers: str = "") -> tuple[str, str]:
 def _with(
     function: Function, missing: Mapping[str, Any] | None, math: str, dtype: str, placed: tuple[str, str]
 ) -> Function:
-    """A function that looks up missing arguments, has its own level or device, or casts its arguments."""
+    """Return a function that looks up missing arguments, has its own level or device, or casts its arguments."""
     names, place = function.parameters, function.complete
 
     def complete(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

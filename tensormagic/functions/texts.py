@@ -26,7 +26,7 @@ Texts = dict[str, tuple[bytes, frozenset[int]]]
 
 
 def texts_of(root: Any, inner: Callable[[Any], Any]) -> Texts:
-    """The texts of the files of a function and of the functions it reads, as far as these are pickled by value.
+    """Return the texts of the files of a function and of the functions it reads, as far as these are pickled by value.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def take(texts: Texts) -> None:
 
 
 def _codes(name: str, text: str, reached: Iterable[CodeType]) -> Iterator[CodeType]:
-    """The code of a file's functions: of those reached, and of its classes."""
+    """Yield the code of a file's functions: of those reached, and of its classes."""
     pending = [code for code in reached if code.co_filename == name]
     with suppress(SyntaxError), warnings.catch_warnings(action="ignore"):  # a cell may have lines that are IPython's
         pending.append(compile(text, name, "exec", dont_inherit=True))
@@ -61,7 +61,7 @@ def _codes(name: str, text: str, reached: Iterable[CodeType]) -> Iterator[CodeTy
 
 
 def _has_name(function: FunctionType) -> bool:
-    """Whether a module that can be imported has a function under its name: it travels by that."""
+    """Return whether a module that can be imported has a function under its name: it travels by that."""
     module = function.__module__
     if not module or module == "__main__":
         return False
@@ -72,7 +72,7 @@ def _has_name(function: FunctionType) -> bool:
 
 
 def _reached(root: Any, inner: Callable[[Any], Any]) -> Iterator[FunctionType]:
-    """The functions of Python's that a function may run, as far as its names and cells lead to them."""
+    """Yield the functions of Python's that a function may run, as far as its names and cells lead to them."""
     pending, seen = [root], set[int]()
     while pending:
         value: Any = pending.pop()
@@ -96,7 +96,7 @@ def _reached(root: Any, inner: Callable[[Any], Any]) -> Iterator[FunctionType]:
 
 
 def _read_by(function: FunctionType) -> list[Any]:
-    """The values of a function's names, cells and defaults."""
+    """Return the values of a function's names, cells and defaults."""
     space = function.__globals__
     held = [space[name] for name in named(function.__code__).reads if name in space]
     for cell in function.__closure__ or ():
@@ -108,7 +108,7 @@ def _read_by(function: FunctionType) -> list[Any]:
 
 
 def _class_of(function: Any) -> Any:
-    """The class of a script's method, whose methods call each other."""
+    """Return the class of a script's method, whose methods call each other."""
     path = getattr(function, "__qualname__", "").split(".")
     found = sys.modules.get(getattr(function, "__module__", None) or "")
     return getattr(found, path[0], None) if len(path) > 1 else None

@@ -202,7 +202,7 @@ class Traced:
 def traced(
     fun: Any, types: tuple[Any, ...], named: tuple[str, ...] = (), *, deferred: bool = False, classes: bool = False
 ) -> Traced:
-    """A function captured for arguments of these types; what it has changed in objects is taken back where it is refused.
+    """Return a function captured for arguments of these types; what it has changed in objects is taken back where it is refused.
 
     The last arguments are given by the names in ``named``; ``deferred`` results are put together once the graph has run. With
     ``classes`` the graph computes of which class numbers are, too, where that is data-dependent.
@@ -238,7 +238,7 @@ def traced(
 
 
 def stands_for_array(value: Any) -> bool:
-    """Whether an argument is a type, or a value that stands for an array or a moving number."""
+    """Return whether an argument is a type, or a value that stands for an array or a moving number."""
     if isinstance(value, Type | Typed | Tensor) or (isinstance(value, str) and TYPE.match(value)):
         return True
     return is_input(value)
@@ -298,7 +298,7 @@ def _trace(
 
 
 def _behind(leaf: Node, read: Read | None) -> Callable[[], Any]:
-    """A function that gives the value of a parameter: by the name it was read by, or as it was at capture."""
+    """Return a function that gives the value of a parameter: by the name it was read by, or as it was at capture."""
     if read is None:
         return lambda: session.value_of(leaf)
     name, space = read
@@ -316,7 +316,7 @@ COMPILE = "Compile it again."
 
 
 def traced_over(fun: Any, values: Sequence[Any]) -> tuple[Graph, list[Any]]:
-    """The graph of a function of arrays and numbers, and the values of its parameters."""
+    """Return the graph of a function of arrays and numbers, and the values of its parameters."""
     found = traced(fun, tuple(values))
     return found.graph, [*values, *(now() for now in found.outside)]
 
@@ -329,7 +329,7 @@ class Typed:
 
 
 def _argument(value: Any, name: str) -> Any:
-    """A lazy array without a value for a type; anything else as it is."""
+    """Return a lazy array without a value for a type; anything else as it is."""
     if isinstance(value, Typed):
         value = value.type
     if isinstance(value, str) and (found := _NO_TYPE.match(value)) and not TYPE.match(value):
@@ -391,7 +391,7 @@ class Lines(str):
 
 
 def code_of(executable: session.Executable) -> Lines:
-    """The source of kernels and, on the CPU, of the function that runs them."""
+    """Return the source of kernels and, on the CPU, of the function that runs them."""
     return _on_cpu(executable) if executable.device == "cpu" else _on_card(executable)
 
 
@@ -410,7 +410,7 @@ def _on_card(executable: session.Executable) -> Lines:
 
 
 def _graph(self: Tensor) -> Graph:
-    """The graph of this value down to its inputs, before rewriting.
+    """Return the graph of this value down to its inputs, before rewriting.
 
     Examples
     --------
@@ -426,7 +426,7 @@ def _executable(self: Tensor) -> session.Executable:
 
 
 def _optimized(self: Tensor) -> Graph:
-    """The graph of this value down to its inputs, after rewriting.
+    """Return the graph of this value down to its inputs, after rewriting.
 
     Examples
     --------
@@ -445,7 +445,7 @@ _SOURCES: dict[str, Callable[[session.Executable], Lines]] = {
 
 
 def _code(self: Tensor, target: str = "cpu") -> str:
-    """The source of what computes this value.
+    """Return the source of what computes this value.
 
     Parameters
     ----------
@@ -475,7 +475,7 @@ def _code(self: Tensor, target: str = "cpu") -> str:
 
 
 def _explain(self: Tensor, *, measure: bool = True) -> str:
-    """What was rewritten, by which rule and where, what each step bought, and what was withheld.
+    """Return what was rewritten, by which rule and where, what each step bought, and what was withheld.
 
     Parameters
     ----------
@@ -501,7 +501,7 @@ def _explain(self: Tensor, *, measure: bool = True) -> str:
 
 
 def _time(self: Tensor, repeat: int = 7) -> float:
-    """The median seconds of a computation of this value from its inputs, on the tier that is ready.
+    """Return the median seconds of a computation of this value from its inputs, on the tier that is ready.
 
     Parameters
     ----------

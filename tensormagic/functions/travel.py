@@ -28,7 +28,7 @@ class Made:
     offered: ClassVar[tuple[str, ...]] = ("source",)
 
     def __dir__(self) -> list[str]:
-        """The names offered for completion."""
+        """Return the names offered for completion."""
         return sorted({*(n for n in object.__dir__(self) if n.startswith("__")), *self.offered})
 
     @property
@@ -117,12 +117,12 @@ def maker(make: Callable[P, R]) -> Callable[P, R]:
 
 
 def _inner(value: Any) -> Any:
-    """The object that a made function was made from; None for other values."""
+    """Return the object that a made function was made from, or None for other values."""
     return value.source if isinstance(value, Made) else None
 
 
 def remade(name: str, args: tuple[Any, ...], options: dict[str, Any], texts: Texts) -> Any:
-    """The result of a maker for these arguments, or the existing one if it is found under the name."""
+    """Return the result of a maker for these arguments, or the existing one if it is found under the name."""
     source = args[0]
     take(texts)
     path = getattr(source, "__qualname__", "")
@@ -141,7 +141,7 @@ def remade(name: str, args: tuple[Any, ...], options: dict[str, Any], texts: Tex
 
 
 def _found(module: str | None, name: str) -> Any:
-    """The object under a dotted name in a module; None if there is none."""
+    """Return the object under a dotted name in a module, or None if there is none."""
     found: Any = sys.modules.get(module or "")
     for part in name.split("."):
         found = getattr(found, part, None)

@@ -31,13 +31,13 @@ _DEEP, _FEW = 6, 8
 
 
 def least(size: Size) -> int | None:
-    """A lower bound of ``size``; None if none is found."""
+    """Return a lower bound of ``size``, or None if none is found."""
     found = _estimate(size, _from_symbols, [_STEPS if _depth(size) < _DEEP else _FEW])
     return found if isinstance(found, int) else None
 
 
 def _depth(size: Size) -> int:
-    """How deeply divisions, minima and maxima are nested."""
+    """Return how deeply divisions, minima and maxima are nested."""
     return (
         0
         if isinstance(size, int)
@@ -46,7 +46,7 @@ def _depth(size: Size) -> int:
 
 
 def floor_of_nodes(size: Size) -> Size | None:
-    """A lower bound of ``size`` without nodes, the largest for the sizes seen at capture; None if there is none."""
+    """Return a lower bound of ``size`` without nodes, the largest for the sizes seen at capture, or None if there is none."""
     return size if isinstance(size, int) else _estimate(size, _seen, [_STEPS])
 
 
@@ -55,7 +55,7 @@ def _seen(size: Size) -> Size | None:
 
 
 def _from_symbols(size: Size) -> int | None:
-    """A lower bound of a polynomial over symbols alone, with each symbol written as its least value plus something not negative."""
+    """Return a lower bound of a polynomial over symbols alone, with each symbol written as its least value plus something not negative."""
     if isinstance(size, int):
         return size
     found = atoms(size)
@@ -70,7 +70,7 @@ def _from_symbols(size: Size) -> int | None:
 
 
 def _estimate(size: Size, finish: Callable[[Size], Size | None], budget: list[int]) -> Size | None:
-    """A lower bound of ``size``: replace its bounded atoms one by one, the dependent ones first, then call ``finish``."""
+    """Return a lower bound of ``size``: replace its bounded atoms one by one, the dependent ones first, then call ``finish``."""
     target = _last_bounded(size)
     if target is None:
         return finish(size)
@@ -128,7 +128,7 @@ def _replaced(size: Size, target: Atom, value: Size) -> Size:
 
 
 def _split(monomial: Monomial, target: Atom) -> tuple[int, Monomial]:
-    """The power of an atom in a monomial, and the other factors."""
+    """Return the power of an atom in a monomial, and the other factors."""
     for k, (a, power) in enumerate(monomial):
         if a == target:
             return power, monomial[:k] + monomial[k + 1 :]
@@ -136,7 +136,7 @@ def _split(monomial: Monomial, target: Atom) -> tuple[int, Monomial]:
 
 
 def _one_sided(size: Size, target: Atom, low: Size | None, high: Size | None) -> list[tuple[Size, ...]]:
-    """``size`` with ``target`` at its lower bound where it is added and at its upper bound where it is subtracted.
+    """Return ``size`` with ``target`` at its lower bound where it is added and at its upper bound where it is subtracted.
 
     Empty if that proves nothing.
     """
@@ -156,7 +156,7 @@ def _one_sided(size: Size, target: Atom, low: Size | None, high: Size | None) ->
 
 
 def _is_negative(a: Atom) -> bool:
-    """Whether an atom may be below 0."""
+    """Return whether an atom may be below 0."""
     if isinstance(a, Symbol):
         return a.least < 0
     return a.is_negative if isinstance(a, Apply) else not is_at_least(atom(a), 0)

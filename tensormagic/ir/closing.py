@@ -114,7 +114,7 @@ class _Sizes:
     given: set[Any]
 
     def of(self, value: Any) -> Any:
-        """A parameter of a node with its sizes replaced."""
+        """Return a parameter of a node with its sizes replaced."""
         if isinstance(value, Dim):
             for a in atoms(value):  # the size of an array that the graph itself does not read: as it was
                 if a not in self.replacement and isinstance(a, Symbol) and a.hint is not None:
@@ -123,7 +123,7 @@ class _Sizes:
         return tuple(self.of(v) for v in value) if type(value) is tuple else value
 
     def type(self, t: Type) -> Type:
-        """A type with its sizes replaced."""
+        """Return a type with its sizes replaced."""
         return Type(t.dtype, self.of(t.shape), t.form)
 
     def learn(self, old: Node, new: Node) -> None:
@@ -134,7 +134,7 @@ class _Sizes:
 
 
 def _settled(guard: Guard, sizes: _Sizes) -> Guard:
-    """A guard with its sizes replaced.
+    """Return a guard with its sizes replaced.
 
     Raises if a data-dependent equation turns out not to depend on data and contradicts the sizes seen at capture.
     """
@@ -150,7 +150,7 @@ def _settled(guard: Guard, sizes: _Sizes) -> Guard:
 def _cut(
     roots: Sequence[Node], known: Sequence[Node], is_leaf: Callable[[Node], bool]
 ) -> tuple[list[Node], list[Node]]:
-    """The nodes down to the leaves, and the leaves; without what computes a size that an array among the leaves already has."""
+    """Return the nodes down to the leaves, and the leaves; without what computes a size that an array among the leaves already has."""
     first = set(known)
     given: set[Any] | None = None
     while True:
@@ -172,12 +172,12 @@ def _cut(
 
 
 def _is_known(guard: Guard, known: Mapping[Any, Size]) -> bool:
-    """Whether a guard is about nodes of the graph; otherwise it is about the size of a value computed earlier."""
+    """Return whether a guard is about nodes of the graph; otherwise it is about the size of a value computed earlier."""
     return all(n in known for n in (*nodes_of(guard[0]), *nodes_of(guard[2])))
 
 
 def _told(guard: Guard, equations: Sequence[Guard], known: Mapping[Any, Size]) -> Guard:
-    """A guard about earlier values, rewritten with the sizes of the arrays among the leaves that have them."""
+    """Return a guard about earlier values, rewritten with the sizes of the arrays among the leaves that have them."""
     left, relation, right = guard
     for size, _, own in () if _is_known(guard, known) else equations:
         if not _is_known((size, "==", size), known):
@@ -186,7 +186,7 @@ def _told(guard: Guard, equations: Sequence[Guard], known: Mapping[Any, Size]) -
 
 
 def _fewer(side: Size, size: Size, own: Size) -> Size:
-    """One side of a guard with ``own`` in place of ``size``, if it then mentions fewer nodes."""
+    """Return one side of a guard with ``own`` in place of ``size``, if it then mentions fewer nodes."""
     count = len(nodes_of(side))
     return next((s for s in (side - size + own, side + size - own) if len(nodes_of(s)) < count), side)
 
@@ -204,7 +204,7 @@ def _rebuild(node: Node, mapping: dict[Node, Node], sizes: _Sizes) -> Node:
 
 
 def _open(leaves: Sequence[Node]) -> tuple[dict[Node, Type], list[Guard]]:
-    """The types of the leaves with a symbol for each symbolic axis, and the equations that say what these symbols equal."""
+    """Return the types of the leaves with a symbol for each symbolic axis, and the equations that say what these symbols equal."""
     opened: dict[Node, Type] = {}
     equations: list[Guard] = []
     used: set[Symbol] = set()
@@ -266,14 +266,14 @@ def _unify(
 
 
 def _without_nodes(left: Size, relation: str, right: Size) -> Guard:
-    """An equation without its data-dependent terms, if these are the same on both sides."""
+    """Return an equation without its data-dependent terms, if these are the same on both sides."""
     difference = left - right
     says = (nodes_of(left) or nodes_of(right)) and not nodes_of(difference)
     return (difference, relation, 0) if says else (left, relation, right)
 
 
 def _with_seen(size: Size, order: Mapping[Any, int]) -> Size:
-    """A size with the numbers seen at capture in place of symbols of arrays that the graph does not read."""
+    """Return a size with the numbers seen at capture in place of symbols of arrays that the graph does not read."""
     seen = {a: a.hint for a in atoms(size) if isinstance(a, Symbol) and a not in order}
     return substitute_size(size, {a: number for a, number in seen.items() if number is not None})
 
@@ -287,7 +287,7 @@ def _differ(left: Size, right: Size) -> NoReturn:
 
 
 def _remaining(guard: Guard, difference: Size) -> list[Guard]:
-    """What is left to check of ``difference >= 0``: nothing if it is known to hold, a bound without nodes if that decides it."""
+    """Return what is left to check of ``difference >= 0``: nothing if it is known to hold, a bound without nodes if that decides it."""
     if is_at_least(difference, 0):
         return []
     simpler = floor_of_nodes(difference) if nodes_of(difference) else None
@@ -307,7 +307,7 @@ def _canonical(order: Mapping[Any, int], solved: Mapping[Any, Size], rest: Seque
 
 
 def _solvable(difference: Size, order: Mapping[Any, int], given: bool) -> tuple[Any, Size] | None:
-    """An atom that ``difference == 0`` can be solved for, and its solution; a node only if the equation is ``given``."""
+    """Return an atom that ``difference == 0`` can be solved for, and its solution; a node only if the equation is ``given``."""
     if isinstance(difference, int):
         raise GuardError("sizes that were assumed equal are not")
     found: tuple[tuple[int, int], Any, Size] | None = None

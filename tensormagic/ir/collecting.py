@@ -12,12 +12,12 @@ _SELDOM = 10.0  # seconds
 
 
 def is_frozen() -> bool:
-    """Whether objects are frozen in the garbage collector at the moment."""
+    """Return whether objects are frozen in the garbage collector at the moment."""
     return bool(frozen) or is_frozen_by_others()
 
 
 def is_frozen_by_others() -> bool:
-    """Whether code outside this package has frozen objects; checked rarely, since the check counts them."""
+    """Return whether code outside this package has frozen objects; checked rarely, since the check counts them."""
     return not frozen and _are_some(int(time.monotonic() / _SELDOM))
 
 

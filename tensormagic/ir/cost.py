@@ -25,7 +25,7 @@ _MATRIX = 50  # the weight of a library's function of a matrix, a product of its
 
 
 def weight(node: Node) -> int:
-    """The cost of the op of ``node``, in units of half an addition; a weak constant costs more than a strong one."""
+    """Return the cost of the op of ``node``, in units of half an addition; a weak constant costs more than a strong one."""
     if is_constant(node):
         return 1 if node.type.form == "scalar" else 2
     return node.op.weight or _KINDS.get(node.op.kind, 20)
@@ -45,7 +45,7 @@ class Cost:
         return Cost(self.operations * times, self.stored * times)
 
     def within(self, other: Cost, results: Iterable[Node], *, even: bool = False) -> bool:
-        """Whether this cost is no more than ``other``, plus what accuracy of ``results`` may cost unless ``even``.
+        """Return whether this cost is no more than ``other``, plus what accuracy of ``results`` may cost unless ``even``.
 
         That allowance is one more pass, or an exponential for each element of a result, which is stored in any case. A
         byte counts as half an addition, and bytes do not matter if the total is less than half.
@@ -64,14 +64,14 @@ def _bytes(nodes: Iterable[Node]) -> int:
 
 
 def elements(node: Node) -> int:
-    """How many elements the results of ``node`` have."""
+    """Return how many elements the results of ``node`` have."""
     if len(node.types) == 1:
         return prod(map(elements_of, node.types[0].shape))
     return sum(prod(map(elements_of, t.shape)) for t in node.types)
 
 
 def cost(nodes: Iterable[Node]) -> Cost:
-    """The cost of these nodes alone."""
+    """Return the cost of these nodes alone."""
     operations = stored = 0
     for node in nodes:
         if node.op.kind == "pointwise" and node.args:
@@ -84,7 +84,7 @@ def cost(nodes: Iterable[Node]) -> Cost:
 
 
 def cost_of_graph(results: Iterable[Node]) -> Cost:
-    """The cost of all that ``results`` need, except for what only a rare second look computes."""
+    """Return the cost of all that ``results`` need, except for what only a rare second look computes."""
     nodes = topological(list(results))
     rare = second_looks(nodes)
     folds = {n for n in nodes if n.op.kind == "fold" and n.args[0] in rare}
@@ -92,7 +92,7 @@ def cost_of_graph(results: Iterable[Node]) -> Cost:
 
 
 def _cost(node: Node) -> Cost:
-    """The cost of a node that is no element-wise function."""
+    """Return the cost of a node that is no element-wise function."""
     kind = node.op.kind
     if not node.args or kind == "leaf" or (kind == "move" and len(node.args) == 1) or node.op.hands_on:
         return Cost()  # a check is there before a rule and behind it
@@ -122,7 +122,7 @@ def _operations(node: Node, kind: str) -> int:
 
 
 def _region(node: Node) -> Cost:
-    """The cost of a region's bodies, times the number of iterations if that is known."""
+    """Return the cost of a region's bodies, times the number of iterations if that is known."""
     bodies = [v for v in node.params.values() if isinstance(v, Graph)]
     iterations = as_size(node.args[0]) if node.op.counted else 1
     times = _UNSEEN if iterations is None else elements_of(iterations)
@@ -130,7 +130,7 @@ def _region(node: Node) -> Cost:
 
 
 def elements_of(size: Any) -> int:
-    """A size as seen at capture, or a guess."""
+    """Return a size as seen at capture, or a guess."""
     seen: Size | None = hint(size)
     return seen if isinstance(seen, int) else _guessed(size)
 

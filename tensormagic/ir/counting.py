@@ -7,7 +7,7 @@ from typing import Any
 
 
 def count(holder: list[Any]) -> int:
-    """The reference count of the first object of a list; the list's own reference is included.
+    """Return the reference count of the first object of a list; the list's own reference is included.
 
     This is the only place that counts: since Python 3.14 a local variable passed to a call may count once or twice.
     """

@@ -15,7 +15,7 @@ Fact = tuple[str, float]
 
 
 def facts_of(node: Node) -> Iterator[Fact]:
-    """The facts assumed of ``node``, also below changes of shape and form."""
+    """Yield the facts assumed of ``node``, also below changes of shape and form."""
     while hands_on(node) or moves(node):
         for text in filter(None, node.params.get("facts", "").split("; ")):
             relation, _, number = text.partition(" ")
@@ -24,30 +24,30 @@ def facts_of(node: Node) -> Iterator[Fact]:
 
 
 def at_least_zero(node: Node) -> bool:
-    """Whether ``node`` is assumed to be at least zero everywhere, and not nan."""
+    """Return whether ``node`` is assumed to be at least zero everywhere, and not nan."""
     return any(r in {">", ">="} and n >= 0 for r, n in facts_of(node))
 
 
 def above_zero(node: Node) -> bool:
-    """Whether ``node`` is assumed to be greater than zero everywhere."""
+    """Return whether ``node`` is assumed to be greater than zero everywhere."""
     return any((r == ">" and n >= 0) or (r == ">=" and n > 0) for r, n in facts_of(node))
 
 
 def not_zero(node: Node) -> bool:
-    """Whether ``node`` is assumed to be nonzero everywhere."""
+    """Return whether ``node`` is assumed to be nonzero everywhere."""
     return above_zero(node) or any(
         (r == "<" and n <= 0) or (r == "<=" and n < 0) or (r == "!=" and n == 0) for r, n in facts_of(node)
     )
 
 
 def is_finite(node: Node) -> bool:
-    """Whether ``node`` is assumed to be finite everywhere, directly or by bounds on both sides."""
+    """Return whether ``node`` is assumed to be finite everywhere, directly or by bounds on both sides."""
     known = {r for r, _ in facts_of(node)}
     return "finite" in known or (bool(known & {">", ">="}) and bool(known & {"<", "<="}))
 
 
 def is_regular(node: Node) -> bool:
-    """Whether ``node`` is assumed to be finite and nonzero everywhere."""
+    """Return whether ``node`` is assumed to be finite and nonzero everywhere."""
     return is_finite(node) and not_zero(node)
 
 
@@ -55,7 +55,7 @@ def is_regular(node: Node) -> bool:
 
 
 def not_negative(node: Node, depth: int = 6) -> bool:
-    """Whether ``node`` is provably nonnegative everywhere (it may be nan)."""
+    """Return whether ``node`` is provably nonnegative everywhere (it may be nan)."""
     if is_check(node):
         return at_least_zero(node) or not_negative(node.args[0], depth)
     if is_constant(node):
@@ -73,7 +73,7 @@ def _at_least_zero(bits: Bits) -> bool:
 
 
 def adds(node: Node, depth: int = 6) -> bool:
-    """Whether ``node`` is a sum in which nothing cancels."""
+    """Return whether ``node`` is a sum in which nothing cancels."""
     return node.op.signs == (1, 1) and all(not_negative(a, depth) for a in node.args)
 
 
@@ -82,13 +82,13 @@ def _keeps_sign(node: Node) -> bool:
 
 
 def _is_square(node: Node) -> bool:
-    """Whether a real number is multiplied by itself: the sign bit is then never set, not even that of ``-0.0``."""
+    """Return whether a real number is multiplied by itself: the sign bit is then never set, not even that of ``-0.0``."""
     op = node.op
     return op.factors and op.commutative and node.type.dtype.kind == "f" and node.args[0] is node.args[1]
 
 
 def unsigned(node: Node, depth: int = 6) -> bool:
-    """Whether the sign bit of ``node`` is provably never set, not even as ``-0.0`` (it may be nan)."""
+    """Return whether the sign bit of ``node`` is provably never set, not even as ``-0.0`` (it may be nan)."""
     if is_check(node):
         return above_zero(node) or unsigned(node.args[0], depth)
     if is_constant(node):

@@ -52,35 +52,35 @@ class Graph:
 
     @lazily
     def nodes(self) -> list[Node]:
-        """Every node, operands first; parameters that nothing uses come first."""
+        """Return every node, operands first; parameters that nothing uses come first."""
         return topological((*self.parameters, *self.checked, *self.results))
 
     @lazily
     def checked(self) -> tuple[Node, ...]:
-        """The integer nodes that guards mention."""
+        """Return the integer nodes that guards mention."""
         return tuple(dict.fromkeys(n for a, _, b in self.guards for n in (*nodes_of(a), *nodes_of(b))))
 
     @lazily
     def checks(self) -> tuple[Guard, ...]:
-        """The guards that mention nodes: checked during the run, as soon as these are computed."""
+        """Return the guards that mention nodes: checked during the run, as soon as these are computed."""
         return tuple(g for g in self.guards if nodes_of(g[0]) or nodes_of(g[2]))
 
     @lazily
     def is_wide(self) -> bool:
-        """Whether sizes it computes may need more than 64 bits: it then runs in Python, whose integers are unbounded."""
+        """Return whether sizes it computes may need more than 64 bits: it then runs in Python, whose integers are unbounded."""
         sizes = [n["size"] for n in self.nodes if not n.args and "size" in n.params]
         inner = [v for n in self.nodes for _, v in n.param_items if isinstance(v, Graph)]
         return any(map(_may_be_wide, sizes)) or any(g.is_wide for g in inner)
 
     @lazily
     def ops(self) -> frozenset[str]:
-        """The names of its operations, those of graphs in it too."""
+        """Return the names of its operations, those of graphs in it too."""
         inner = [v for n in self.nodes for _, v in n.param_items if isinstance(v, Graph)]
         return frozenset([n.op.name for n in self.nodes]).union(*[g.ops for g in inner])
 
     @lazily
     def text(self) -> str:
-        """The graph as text that :func:`tensormagic.ir.text.parse` reads."""
+        """Return the graph as text that :func:`tensormagic.ir.text.parse` reads."""
         from tensormagic.ir.text import show
 
         return show(self)
@@ -103,22 +103,22 @@ class Graph:
     __repr__ = __str__
 
     def with_results(self, results: Iterable[Node]) -> Graph:
-        """The same parameters and guards with other results."""
+        """Return the same parameters and guards with other results."""
         return Graph(self.parameters, tuple(results), self.guards, self.names)
 
     def with_nodes(self, nodes: Sequence[Node]) -> Graph:
-        """The same parameters with new nodes for the results and, after them, for the nodes of guards."""
+        """Return the same parameters with new nodes for the results and, after them, for the nodes of guards."""
         count = len(self.results)
         guards = self.guards_over(dict(zip(self.checked, nodes[count:], strict=True)))
         return Graph(self.parameters, tuple(nodes[:count]), guards, self.names)
 
     def guards_over(self, known: Mapping[Node, Node]) -> tuple[Guard, ...]:
-        """The guards with their nodes replaced as ``known`` says."""
+        """Return the guards with their nodes replaced as ``known`` says."""
         sizes = {n: as_size(known[n]) for n in self.checked if n in known}
         return tuple((substitute_size(a, sizes), r, substitute_size(b, sizes)) for a, r, b in self.guards)  # type: ignore[arg-type]
 
     def renumbered(self, parameter: Callable[..., Node], parameters: Sequence[Node], results: Sequence[Node]) -> Graph:
-        """``results`` over ``parameters``, numbered in this order, under the guards of this graph."""
+        """Return ``results`` over ``parameters``, numbered in this order, under the guards of this graph."""
         numbered: dict[Node, Node] = {}
         for k, old in sorted(enumerate(parameters), key=by_bounds):
             numbered[old] = parameter(
@@ -129,7 +129,7 @@ class Graph:
         return Graph(tuple(numbered[p] for p in parameters), tuple(new[: len(results)]), self.guards_over(known))
 
     def bind(self, shapes: Sequence[tuple[int, ...]]) -> dict[Symbol, int]:
-        """The values of the symbols for parameters of these shapes.
+        """Return the values of the symbols for parameters of these shapes.
 
         Raises
         ------
@@ -181,7 +181,7 @@ class Graph:
 
 
 def holds(guard: Guard, value_of: Callable[[Any], int]) -> bool:
-    """Whether a guard holds; ``value_of`` gives the number of each symbol and node."""
+    """Return whether a guard holds; ``value_of`` gives the number of each symbol and node."""
     left, relation, right = guard
     a, b = evaluate(left, value_of), evaluate(right, value_of)
     return a == b if relation == "==" else a >= b
@@ -191,7 +191,7 @@ NOT_STRETCHED = "A size that depends on data is not broadcast when it happens to
 
 
 def singles(guard: Guard) -> tuple[Size, ...]:
-    """The sizes that an equation may be about: NumPy may broadcast one of them that is 1.
+    """Return the sizes that an equation may be about: NumPy may broadcast one of them that is 1.
 
     An equation that was solved for a symbol may contain the data-dependent size plus one, or times the length of
     another axis.
@@ -215,7 +215,7 @@ def check(guard: Guard, value_of: Callable[[Any], int]) -> None:
 
 
 def checks_after(graph: Graph, nodes: Sequence[Node]) -> dict[Node | None, list[Guard]]:
-    """The checks of a graph whose ``nodes`` run in this order, by the node they wait for; None for those that wait for none."""
+    """Return the checks of a graph whose ``nodes`` run in this order, by the node they wait for, or None for those that wait for none."""
     order = {n: k for k, n in enumerate(nodes)}
     table: dict[Node | None, list[Guard]] = {}
     for guard in graph.checks:
@@ -252,23 +252,23 @@ class sizer:  # noqa: N801 (made for each run, called like a function)
         return size if isinstance(size, int) else evaluate(size, self.atom)
 
     def atom(self, a: Any) -> int:
-        """The number of a symbol or a node."""
+        """Return the number of a symbol or a node."""
         return self.symbols[a] if isinstance(a, Symbol) else int(self.values[a])
 
 
 def bare_symbol(size: Size) -> Symbol | None:
-    """The symbol that ``size`` is, where it is just one."""
+    """Return the symbol that ``size`` is, where it is just one."""
     found = bare_atom(size)
     return found if isinstance(found, Symbol) else None
 
 
 def by_bounds(item: tuple[int, Node]) -> tuple[bool, int]:
-    """A sort key that puts leaves with known bounds last, since these bounds may mention other leaves."""
+    """Return a sort key that puts leaves with known bounds last, since these bounds may mention other leaves."""
     return "within" in item[1].params, item[1].serial
 
 
 def bounds_over(leaf: Node, new: Callable[[Any], Any]) -> tuple[Size | None, Size | None] | None:
-    """The known bounds of a leaf's value, in terms of what ``new`` gives for symbols and nodes; None if there are none."""
+    """Return the known bounds of a leaf's value, in terms of what ``new`` gives for symbols and nodes, or None if there are none."""
     ends: list[Size | None] = []
     for end in leaf.params.get("within") or ():
         found = {} if end is None else {a: new(a) for a in atoms(end)}
@@ -278,14 +278,14 @@ def bounds_over(leaf: Node, new: Callable[[Any], Any]) -> tuple[Size | None, Siz
 
 
 def guards_of(node: Node) -> tuple[Guard, ...]:
-    """The conditions on sizes that a node needs."""
+    """Return the conditions on sizes that a node needs."""
     if node.guards is None:
         node.guards = tuple(node.op.guards(node))
     return node.guards
 
 
 def following(graph: Graph, roots: Iterable[Node]) -> set[Node]:
-    """``roots`` and all nodes that depend on them."""
+    """Return ``roots`` and all nodes that depend on them."""
     found = set(roots)
     for node in graph.nodes:
         if any(n in found for n in node.needs):
@@ -294,7 +294,7 @@ def following(graph: Graph, roots: Iterable[Node]) -> set[Node]:
 
 
 def graphs_in(values: Iterable[Any]) -> Iterator[Graph]:
-    """The graphs among the parameters of a node."""
+    """Yield the graphs among the parameters of a node."""
     for value in values:
         if isinstance(value, Graph):
             yield value
@@ -303,7 +303,7 @@ def graphs_in(values: Iterable[Any]) -> Iterator[Graph]:
 
 
 def every_node(graph: Graph) -> Iterator[Node]:
-    """Its nodes, and those of graphs inside them; the order is the same for a graph read from its text."""
+    """Yield its nodes, and those of graphs inside them; the order is the same for a graph read from its text."""
     for node in graph.nodes:
         yield node
         for inner in graphs_in(node.params.values()):

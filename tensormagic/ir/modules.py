@@ -36,25 +36,25 @@ CHANGES_NOTHING = frozenset({
 
 
 def is_pure(module: str, more: frozenset[str] = frozenset()) -> bool:
-    """Whether the functions of a module depend on their arguments alone: its package is in ``PURE`` or in ``more``."""
+    """Return whether the functions of a module depend on their arguments alone: its package is in ``PURE`` or in ``more``."""
     package = module.partition(".")[0]
     return (package in PURE or package in more) and not module.startswith("numpy.random")
 
 
 def module_of(kind: type) -> str:
-    """The name of a class's module; empty if there is none (Cython's function classes have a descriptor instead)."""
+    """Return the name of a class's module; empty if there is none (Cython's function classes have a descriptor instead)."""
     found: Any = kind.__module__
     return found if isinstance(found, str) else ""
 
 
 def package_of(kind: type) -> str:
-    """The top-level package of a class."""
+    """Return the top-level package of a class."""
     return module_of(kind).partition(".")[0]
 
 
 @lru_cache(maxsize=4096)
 def is_users(filename: str) -> bool:
-    """Whether a file is the user's: a cell, or a file outside installed libraries."""
+    """Return whether a file is the user's: a cell, or a file outside installed libraries."""
     if filename.startswith("<"):
         return not filename.startswith("<frozen") and bool(linecache.getlines(filename))
     path = os.path.realpath(filename)
@@ -62,7 +62,7 @@ def is_users(filename: str) -> bool:
 
 
 def _is_installed(file: Path) -> bool:
-    """Whether a file lies in a folder of installed packages: a user site, a distribution's, or a target of pip."""
+    """Return whether a file lies in a folder of installed packages: a user site, a distribution's, or a target of pip."""
     if not _INSTALLED.isdisjoint(file.parts):
         return True
     folder = file.parent
@@ -73,7 +73,7 @@ def _is_installed(file: Path) -> bool:
 
 @lru_cache(maxsize=256)
 def _has_packages(folder: Path) -> bool:
-    """Whether pip has installed packages into a folder, which then has ``*.dist-info`` folders."""
+    """Return whether pip has installed packages into a folder, which then has ``*.dist-info`` folders."""
     return next(folder.glob("*.dist-info"), None) is not None
 
 

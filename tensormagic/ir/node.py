@@ -25,7 +25,7 @@ _serial = itertools.count()
 
 
 def made() -> int:
-    """How many nodes have been made so far, or more."""
+    """Return how many nodes have been made so far, or more."""
     return next(_serial)
 
 
@@ -246,7 +246,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def make(op: Operation, args: Iterable[Node] = (), type: Type | None = None, **params: Any) -> Node:
-    """The node of ``op`` on ``args``: the existing one, if there is an equal one.
+    """Return the node of ``op`` on ``args``: the existing one, if there is an equal one.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ def make(op: Operation, args: Iterable[Node] = (), type: Type | None = None, **p
 
 
 def _fresh(key: _Key, inferred: Type | tuple[Type, ...]) -> Node:
-    """A new node, unless another thread has made it meanwhile."""
+    """Return a new node, unless another thread has made it meanwhile."""
     fresh = Node(key[0], key[1], key[2], (inferred,) if isinstance(inferred, Type) else inferred)
     with _lock:
         known = _made.get(key)  # as the table's own ``setdefault``, which is slow, does
@@ -295,12 +295,12 @@ class Bits:
 
     @staticmethod
     def of(value: Any) -> Bits:
-        """The bits of an array or number."""
+        """Return the bits of an array or number."""
         array = np.asarray(value)
         return Bits(stored.text_of(array.dtype), array.shape, array.tobytes())
 
     def array(self) -> np.ndarray[Any, Any]:
-        """The value, as a read-only array."""
+        """Return the value, as a read-only array."""
         return np.frombuffer(self.data, stored.dtype_of(self.dtype)).reshape(self.shape)
 
     def __str__(self) -> str:
@@ -311,27 +311,27 @@ class Bits:
 
 
 def is_constant(node: Node) -> bool:
-    """Whether a node is an array or number held as bits."""
+    """Return whether a node is an array or number held as bits."""
     return not node.args and "bits" in node.params
 
 
 def hands_on(node: Node) -> bool:
-    """Whether a node is its first operand unchanged, except that it may be broadcast, in another form, or checked."""
+    """Return whether a node is its first operand unchanged, except that it may be broadcast, in another form, or checked."""
     return node.op.hands_on
 
 
 def moves(node: Node) -> bool:
-    """Whether a node only moves the elements of its only operand."""
+    """Return whether a node only moves the elements of its only operand."""
     return node.op.kind == "move" and len(node.args) == 1
 
 
 def is_check(node: Node) -> bool:
-    """Whether a node is its first operand, checked."""
+    """Return whether a node is its first operand, checked."""
     return hands_on(node) and not moves(node)
 
 
 def as_size(node: Node) -> Size | None:
-    """An integer node of rank 0 as a size; None for any other node."""
+    """Return an integer node of rank 0 as a size, or None for any other node."""
     return _as_size(node, _DEPTH)
 
 
@@ -353,7 +353,7 @@ def _as_size(node: Node, depth: int) -> Size | None:
 
 
 def _combined(node: Node, depth: int) -> Size | None:
-    """A sum, multiple, quotient, minimum or maximum of sizes, in 64 bits; None for anything else."""
+    """Return a sum, multiple, quotient, minimum or maximum of sizes, in 64 bits, or None for anything else."""
     combine: Callable[[Size, Size], Size | None] | None = getattr(node.op, "sizes", None)
     if combine is None or node.type.dtype != np.dtype(np.int64):
         return None
@@ -366,7 +366,7 @@ def topological(
     stop: Callable[[Node], bool] | None = None,
     needs: Callable[[Node], Iterable[Node]] = operator.attrgetter("needs"),
 ) -> list[Node]:
-    """All nodes that ``roots`` need, each once and after what it needs, in a fixed order.
+    """Return all nodes that ``roots`` need, each once and after what it needs, in a fixed order.
 
     Below a node for which ``stop`` holds, nothing is visited.
     """
@@ -389,7 +389,7 @@ def topological(
 
 
 def rebuild(node: Node, args: Iterable[Node], known: Mapping[Node, Node] | None = None) -> Node:
-    """``node`` with other operands, and with the nodes in its sizes replaced as ``known`` says."""
+    """Return ``node`` with other operands, and with the nodes in its sizes replaced as ``known`` says."""
     args = tuple(args)
     sizes = {n: known[n] for n in node.sized_by if known.get(n, n) is not n} if known and node.sized_by else {}
     if sizes:
@@ -398,7 +398,7 @@ def rebuild(node: Node, args: Iterable[Node], known: Mapping[Node, Node] | None 
 
 
 def _with_operands(node: Node, args: tuple[Node, ...]) -> Node:
-    """The node of the same op with the same parameters on other operands."""
+    """Return the node of the same op with the same parameters on other operands."""
     key = (node.op, args, node.param_items, None)
     known = _made.get(key)
     found = known() if known is not None else None
@@ -414,7 +414,7 @@ def _size(node: Node) -> Size:
 
 
 def resized(node: Node, args: Iterable[Node], replacement: Mapping[Atom, Size]) -> Node:
-    """``node`` with other operands, and with symbols and nodes replaced in its sizes."""
+    """Return ``node`` with other operands, and with symbols and nodes replaced in its sizes."""
     params = {k: substitute_in(v, replacement) for k, v in node.param_items}
     if node.args:
         return make(node.op, args, **params)
@@ -423,14 +423,14 @@ def resized(node: Node, args: Iterable[Node], replacement: Mapping[Atom, Size]) 
 
 
 def replaced(node: Node, known: Mapping[Node, Node]) -> Node:
-    """``node`` with its operands, and the nodes in its sizes, replaced as ``known`` says; others stay."""
+    """Return ``node`` with its operands, and the nodes in its sizes, replaced as ``known`` says; others stay."""
     return rebuild(node, [known.get(a, a) for a in node.args], known)
 
 
 def substitute(
     roots: Iterable[Node], replacement: Mapping[Node, Node], memo: dict[Node, Node] | None = None
 ) -> list[Node]:
-    """``roots`` with nodes replaced. Nothing below a replaced node is visited; ``memo`` records what each node became."""
+    """Return ``roots`` with nodes replaced. Nothing below a replaced node is visited; ``memo`` records what each node became."""
     roots = list(roots)
     memo = {} if memo is None else memo
     memo.update(replacement)

@@ -111,7 +111,7 @@ class Operation:
         return f"<{self.kind} {self.name}>"
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type | tuple[Type, ...]:
-        """The type of the result; raises where the operands do not fit."""
+        """Return the type of the result; raises where the operands do not fit."""
         raise NotImplementedError
 
     def evaluate(self, node: Node, values: Sequence[Any], size: Callable[[Any], int]) -> Any:
@@ -119,45 +119,45 @@ class Operation:
         raise NotImplementedError
 
     def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
-        """A Python expression for the value, as fast as NumPy, over the names of the operands; None to call :meth:`evaluate`.
+        """Return a Python expression for the value, as fast as NumPy, over the names of the operands; None to call :meth:`evaluate`.
 
         ``scope`` (:class:`tensormagic.ops.loop_text.Scope`) knows sizes, and names objects.
         """
         return None
 
     def is_aside(self, node: Node, scope: Any) -> bool:
-        """Whether the readers of the value redo this op from its first operand, so that it need not be computed."""
+        """Return whether the readers of the value redo this op from its first operand, so that it need not be computed."""
         return False
 
     def jvp(self, node: Node, tangents: Sequence[Node | None]) -> Node | tuple[Node | None, ...] | None:
-        """The tangent of the result, linear in ``tangents``; None if it is zero."""
+        """Return the tangent of the result, linear in ``tangents``, or None if it is zero."""
         message = f"{self.name} has no derivative"
         raise DifferentiationError(message)
 
     def transpose(self, node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Node | None]:
-        """The cotangents of the operands marked in ``linear``, for an op that is linear in these."""
+        """Return the cotangents of the operands marked in ``linear``, for an op that is linear in these."""
         message = f"{self.name} is not linear: it has no transpose"
         raise DifferentiationError(message)
 
     def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
-        """The node for a batch: operands marked in ``batched`` have a new leading axis of ``size``, and so do the results."""
+        """Return the node for a batch: operands marked in ``batched`` have a new leading axis of ``size``, and so do the results."""
         message = f"{self.name} has no rule for batches"
         raise NotImplementedError(message)
 
     def split(self, node: Node, axes: Any, rows: Size) -> Any:
-        """Where the axis of a batch of ``rows`` is in the result, given the ``axes`` of the operands: see :mod:`tensormagic.ops.rows`."""
+        """Return the axis of a batch of ``rows`` in the result, given the ``axes`` of the operands: see :mod:`tensormagic.ops.rows`."""
         raise NotImplementedError
 
     def may_raise(self, node: Node) -> bool:
-        """Whether it may raise when the graph runs, whatever :meth:`guards` say of sizes."""
+        """Return whether it may raise when the graph runs, whatever :meth:`guards` say of sizes."""
         return self.raises(node) if callable(self.raises) else self.raises
 
     def apart(self, node: Node) -> Node | tuple[Node, ...] | None:
-        """The same value in ops that have a rule for splitting rows, if this op has none; None if there is no such form."""
+        """Return the same value in ops that have a rule for splitting rows, if this op has none, or None if there is no such form."""
         return self.expand(node)
 
     def guards(self, node: Node) -> list[Guard]:
-        """The conditions on sizes, checked when the graph runs."""
+        """Return the conditions on sizes, checked when the graph runs."""
         return []
 
     def effort(self, node: Node) -> Size:
@@ -172,5 +172,5 @@ class Operation:
         return None, None
 
     def expand(self, node: Node) -> Node | None:
-        """The same value in simpler ops, for the planner; None if the op is simple already."""
+        """Return the same value in simpler ops, for the planner, or None if the op is simple already."""
         return None

@@ -18,13 +18,13 @@ DEEP = 6  # containers in containers
 
 
 def _is_users(kind: type, name: str) -> bool:
-    """Whether a special method of a class is the user's code."""
+    """Return whether a special method of a class is the user's code."""
     method: Any = getattr(kind, name, None)
     return isinstance(method, FunctionType) and may_be_users(method.__code__.co_filename)
 
 
 def plain_text(value: Any, depth: int = DEEP) -> str:
-    """``repr`` of a value, but ``Name(…)`` for objects whose ``__repr__`` is the user's or may call the user's."""
+    """Return ``repr`` of a value, but ``Name(…)`` for objects whose ``__repr__`` is the user's or may call the user's."""
     kind: type = type(value)
     if kind in _CONTAINERS:
         return _CONTAINERS[kind](value, depth - 1) if depth else "…"
@@ -39,7 +39,7 @@ def key_text(key: Any) -> str:
 
 
 def holds_users(value: Any, depth: int = DEEP) -> bool:
-    """Whether the ``repr`` of a value would call a ``__repr__`` of the user's."""
+    """Return whether the ``repr`` of a value would call a ``__repr__`` of the user's."""
     kind: type = type(value)
     if _is_users(kind, "__repr__") or not depth:
         return True
@@ -87,7 +87,7 @@ _CONTAINERS: dict[type, Callable[[Any, int], str]] = {
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """How many there are of something, in words: ``1 argument``, ``2 arguments``.
+    """Return how many there are of something, in words: ``1 argument``, ``2 arguments``.
 
     >>> counted(1, "entry", "entries"), counted(0, "argument")
     ('1 entry', '0 arguments')

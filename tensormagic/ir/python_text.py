@@ -8,7 +8,7 @@ from tensormagic.ir.size import Apply, Atom, Size
 
 
 def python_text(size: Size, name: Callable[[Atom], str]) -> str:
-    """A size as a Python expression; ``name`` gives the name of each symbol and node."""
+    """Return a size as a Python expression; ``name`` gives the name of each symbol and node."""
     if isinstance(size, int):
         return str(size)
 
@@ -27,5 +27,5 @@ def python_text(size: Size, name: Callable[[Atom], str]) -> str:
 
 
 def bracketed(text: str) -> str:
-    """An expression in brackets, unless it is a name or a number."""
+    """Return an expression in brackets, unless it is a name or a number."""
     return text if text.isidentifier() or text.isdecimal() else f"({text})"

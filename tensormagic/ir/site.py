@@ -45,15 +45,15 @@ class Site:
         return f"{self.cell} line {self.line}"
 
     def with_quiet(self, quiet: tuple[str, ...]) -> Site:
-        """The same site with other ignored kinds of errors; faster than ``dataclasses.replace``."""
+        """Return the same site with other ignored kinds of errors; faster than ``dataclasses.replace``."""
         return Site(self.cell, self.run, self.line, self.column, self.end_line, self.end_column, self.role, quiet)
 
     def with_role(self, role: str) -> Site:
-        """The same site with another role."""
+        """Return the same site with another role."""
         return Site(self.cell, self.run, self.line, self.column, self.end_line, self.end_column, role, self.quiet)
 
     def __contains__(self, other: Site) -> bool:
-        """Whether another span of the same text lies within this one."""
+        """Return whether another span of the same text lies within this one."""
         inside = (self.line, self.column) <= (other.line, other.column)
         inside = inside and (other.end_line, other.end_column) <= (self.end_line, self.end_column)
         return inside and (self.cell, self.run) == (other.cell, other.run)
@@ -66,7 +66,7 @@ MOST = 32  # sites of a node: what all functions have in common, as their first 
 
 
 def _now(node: Node) -> tuple[Site, ...]:
-    """The sites of ``node``, copied in one step since other threads add to them."""
+    """Return the sites of ``node``, copied in one step since other threads add to them."""
     return tuple(node.sites or ())
 
 
@@ -103,12 +103,12 @@ def record_new(node: Node, site: Site) -> None:
 
 
 def _is_of(part: Node, before: frozenset[Site]) -> bool:
-    """Whether a part has only sites in ``before``, apart from those of cells that ended in an error."""
+    """Return whether a part has only sites in ``before``, apart from those of cells that ended in an error."""
     return before.issuperset(s for s in _now(part) if s.cell not in forgotten)
 
 
 def of(node: Node) -> tuple[Site, ...]:
-    """The sites of ``node``, sorted."""
+    """Return the sites of ``node``, sorted."""
     return tuple(sorted(node.sites or (), key=_order))
 
 
@@ -151,14 +151,14 @@ class Lens:
                     self._shared.setdefault(_where(span), set()).add(node)
 
     def of(self, node: Node) -> tuple[Site, ...]:
-        """The sites of a node of the graph, or of its rewritten form, sorted."""
+        """Return the sites of a node of the graph, or of its rewritten form, sorted."""
         spans = _now(node)
         meant = [span for span in spans if _where(span) in self._own] or spans  # others are those of equal cells
         found = {(self._at(_where(span)), span.role) for span in meant}
         return tuple(sorted({self._as(own, role) for spans, role in found for own in spans.found}, key=_order))
 
     def built_near(self, span: Site) -> tuple[list[Node], int]:
-        """The nodes built at this place or, if there are none, last before it, and how many lines above that is.
+        """Return the nodes built at this place or, if there are none, last before it, and how many lines above that is.
 
         Nodes inside a loop, and replacements by rules, are no open nodes and are not found.
         """
@@ -185,7 +185,7 @@ class Lens:
         return {(span.cell, span.run) for spans in self._spans.values() for span in spans}
 
     def _at(self, where: _Where) -> _Spans:
-        """The spans of the open nodes at this place, or else of those that went where it belongs; with the spans in other cells.
+        """Return the spans of the open nodes at this place, or else of those that went where it belongs; with the spans in other cells.
 
         Equal code in two cells shares parts that do not depend on data, such as a broadcast number: these have the
         place of the first cell. A node made of such a part has the place that is meant.
@@ -234,7 +234,7 @@ class Lens:
 
 
 def _parts(nodes: Iterable[Node], among: set[Node]) -> set[Node]:
-    """The nodes among ``among`` that ``nodes`` are made of, with only such nodes in between."""
+    """Return the nodes among ``among`` that ``nodes`` are made of, with only such nodes in between."""
     found: set[Node] = set()
     pending = list(nodes)
     while pending:
@@ -276,7 +276,7 @@ def copy(new: Node, old: Node) -> None:
 
 
 def substituted(roots: Iterable[Node], replacement: Mapping[Node, Node]) -> list[Node]:
-    """``roots`` with nodes replaced, as by ``substitute``; rebuilt nodes keep their sites."""
+    """Return ``roots`` with nodes replaced, as by ``substitute``; rebuilt nodes keep their sites."""
     memo: dict[Node, Node] = {}
     new = substitute(roots, replacement, memo)
     follow({old: end for old, end in memo.items() if old not in replacement})

@@ -62,33 +62,33 @@ class Apply:
 
     @lazily
     def atoms(self) -> tuple[Any, ...]:
-        """The symbols and nodes that it mentions."""
+        """Return the symbols and nodes that it mentions."""
         return tuple(dict.fromkeys([*atoms(self.left), *atoms(self.right)]))
 
     @lazily
     def nodes(self) -> tuple[Any, ...]:
-        """The nodes that it mentions."""
+        """Return the nodes that it mentions."""
         return tuple(a for a in self.atoms if not isinstance(a, Symbol))
 
     @lazily
     def depth(self) -> int:
-        """How deeply such sizes are nested."""
+        """Return how deeply such sizes are nested."""
         sides = [s for s in (self.left, self.right) if isinstance(s, Dim)]
         return 1 + max((a.depth for s in sides for m, _ in s.terms for a, _ in m if isinstance(a, Apply)), default=0)
 
     @lazily
     def age(self) -> tuple[int, int]:
-        """A sort key by the newest node and the depth: what is inside comes first."""
+        """Return a sort key by the newest node and the depth: what is inside comes first."""
         return max((n.serial for n in self.nodes), default=-1), self.depth
 
     @lazily
     def is_negative(self) -> bool:
-        """Whether it may be below 0."""
+        """Return whether it may be below 0."""
         return not is_at_least(atom(self), 0)
 
     @lazily
     def key(self) -> str:
-        """A sort key."""
+        """Return a sort key."""
         return _digest(f"{self.function}({_key(self.left)}, {_key(self.right)})")
 
 
@@ -130,18 +130,18 @@ class Dim:
 
     @lazily
     def key(self) -> str:
-        """A sort key, within one process."""
+        """Return a sort key, within one process."""
         return _digest("+".join(_monomial_text(m, c, _key) for m, c in self.terms))
 
     @lazily
     def atoms(self) -> tuple[Any, ...]:
-        """The symbols and nodes that it mentions, in order of appearance."""
+        """Return the symbols and nodes that it mentions, in order of appearance."""
         direct = [a for monomial, _ in self.terms for a, _ in monomial]
         return tuple(dict.fromkeys(inner for a in direct for inner in (a.atoms if isinstance(a, Apply) else (a,))))
 
     @lazily
     def nodes(self) -> tuple[Any, ...]:
-        """The nodes that it mentions, in order of appearance."""
+        """Return the nodes that it mentions, in order of appearance."""
         return tuple(a for a in self.atoms if not isinstance(a, Symbol))
 
     @lazily
@@ -173,7 +173,7 @@ class Dim:
         return Dim((*more, ((), number + other)) if number + other else tuple(more))
 
     def _with(self, other: tuple[tuple[Monomial, int], ...], factor: int) -> Size:
-        """The sum with ``factor`` times the terms ``other``."""
+        """Return the sum with ``factor`` times the terms ``other``."""
         terms, fresh = dict(self.terms), False
         for monomial, coefficient in other:
             there = terms.get(monomial)
@@ -220,12 +220,12 @@ _least: WeakKeyDictionary[Dim, int | None] = WeakKeyDictionary()  # of sizes tha
 
 
 def symbol(name: str, hint: int | None = None, least: int = 2) -> Dim:
-    """The size that is the single symbol ``name``."""
+    """Return the size that is the single symbol ``name``."""
     return atom(Symbol(name, hint, least))
 
 
 def hint(size: Size) -> int | None:
-    """The value of ``size`` at capture; None if unknown."""
+    """Return the value of ``size`` at capture, or None if unknown."""
     return size if isinstance(size, int) else size.seen
 
 
@@ -237,13 +237,13 @@ def _hint_of(a: Atom) -> int:
 
 
 def size_text(size: Size) -> str:
-    """A size for people: the number seen at capture, or the expression with deep parts left out."""
+    """Return a size for people: the number seen at capture, or the expression with deep parts left out."""
     number = hint(size)
     return text(size, lambda a: str(a).partition("#")[0], 2) if number is None else str(number)
 
 
 def text(size: Size, name: Callable[[Atom], str], levels: int = -1) -> str:
-    """A size as an expression, in an order that follows from the names; ``name`` gives the name of each symbol and node.
+    """Return a size as an expression, in an order that follows from the names; ``name`` gives the name of each symbol and node.
 
     Nested parts are written out to a depth of ``levels``; -1 for all.
     """
@@ -261,7 +261,7 @@ def text(size: Size, name: Callable[[Atom], str], levels: int = -1) -> str:
 
 
 def nodes_of(size: Any) -> tuple[Any, ...]:
-    """The nodes that a size mentions."""
+    """Return the nodes that a size mentions."""
     return size.nodes if isinstance(size, Dim) else ()
 
 
@@ -269,12 +269,12 @@ def nodes_of(size: Any) -> tuple[Any, ...]:
 
 
 def atom(a: Atom) -> Dim:
-    """The size that is the single atom ``a``."""
+    """Return the size that is the single atom ``a``."""
     return Dim(((((a, 1),), 1),))
 
 
 def bare_atom(size: Size) -> Atom | None:
-    """The atom that ``size`` consists of; None if it is anything more."""
+    """Return the atom that ``size`` consists of, or None if it is anything more."""
     if isinstance(size, Dim) and len(size.terms) == 1:
         monomial, coefficient = size.terms[0]
         if coefficient == 1 and len(monomial) == 1 and monomial[0][1] == 1:
@@ -283,7 +283,7 @@ def bare_atom(size: Size) -> Atom | None:
 
 
 def apply(function: str, left: Size, right: Size) -> Size:
-    """``floordiv``, ``mod``, ``min`` or ``max`` of two sizes, simplified if possible."""
+    """Return ``floordiv``, ``mod``, ``min`` or ``max`` of two sizes, simplified if possible."""
     if isinstance(left, int) and isinstance(right, int):
         return _APPLY[function](left, right)
     if function in {"min", "max"}:
@@ -301,7 +301,7 @@ _undecided: WeakValueDictionary[Any, Dim] = WeakValueDictionary()
 
 
 def _extreme(function: str, left: Size, right: Size) -> Size:
-    """``min`` or ``max``, decided if the sign of the difference is known."""
+    """Return ``min`` or ``max``, decided if the sign of the difference is known."""
     seen = tuple([a.hint for a in (*atoms(left), *atoms(right)) if isinstance(a, Symbol)])  # not told apart by symbols
     key = function, left, right, seen
     known = _undecided.get(key)
@@ -318,7 +318,7 @@ def _extreme(function: str, left: Size, right: Size) -> Size:
 
 
 def _divide_constant(function: str, left: Dim, right: int) -> Size:
-    """``floordiv`` or ``mod`` by a constant, with the divisible terms taken out."""
+    """Return ``floordiv`` or ``mod`` by a constant, with the divisible terms taken out."""
     whole = {m: c // right for m, c in left.terms if c % right == 0}
     rest = normal({m: c for m, c in left.terms if c % right != 0})
     inner = bare_atom(without_number(rest))
@@ -331,7 +331,7 @@ def _divide_constant(function: str, left: Dim, right: int) -> Size:
 
 
 def divide_exactly(total: Size, divisor: Size) -> Size | None:
-    """``total / divisor`` if ``divisor`` is a single term and the quotient a polynomial; else None."""
+    """Return ``total / divisor`` if ``divisor`` is a single term and the quotient a polynomial, or None."""
     if isinstance(divisor, Dim) and len(divisor.terms) != 1:
         return 1 if total == divisor else None
     ((monomial, coefficient),) = terms_of(divisor)
@@ -347,7 +347,7 @@ def divide_exactly(total: Size, divisor: Size) -> Size | None:
 
 
 def evaluate(size: Size, value_of: Callable[[Atom], int]) -> int:
-    """The value of ``size``; ``value_of`` gives the number of each symbol and node."""
+    """Return the value of ``size``; ``value_of`` gives the number of each symbol and node."""
     if isinstance(size, int):
         return size
     total = 0
@@ -371,12 +371,12 @@ def add_terms(total: dict[Monomial, int], term: Size, factor: Monomial) -> None:
 
 
 def atoms(size: Size) -> tuple[Atom, ...]:
-    """The symbols and nodes that ``size`` mentions, in order of appearance."""
+    """Return the symbols and nodes that ``size`` mentions, in order of appearance."""
     return size.atoms if isinstance(size, Dim) else ()
 
 
 def product(sizes: tuple[Size, ...]) -> Size:
-    """The number of elements of a shape."""
+    """Return the number of elements of a shape."""
     total: Size = 1
     for size in sizes:
         total = total * size
@@ -384,27 +384,27 @@ def product(sizes: tuple[Size, ...]) -> Size:
 
 
 def terms_of(size: Size) -> tuple[tuple[Monomial, int], ...]:
-    """The monomials of a size, each with its coefficient."""
+    """Return the monomials of a size, each with its coefficient."""
     if isinstance(size, Dim):
         return size.terms
     return (((), size),) if size else ()
 
 
 def normal(terms: dict[Monomial, int]) -> Size:
-    """The size with these monomials and coefficients."""
+    """Return the size with these monomials and coefficients."""
     kept = {m: c for m, c in terms.items() if c} if 0 in terms.values() else terms
     return _of(dict(sorted(kept.items(), key=_rank)) if len(kept) > 1 else kept)
 
 
 def _of(terms: dict[Monomial, int]) -> Size:
-    """The size with these terms, which are sorted."""
+    """Return the size with these terms, which are sorted."""
     if len(terms) < 2 and (not terms or () in terms):
         return terms.get((), 0)
     return Dim(tuple(terms.items()))
 
 
 def _rank(term: tuple[Monomial, int]) -> tuple[int, str]:
-    """A sort key of terms: those with many factors first, the constant last."""
+    """Return a sort key of terms: those with many factors first, the constant last."""
     monomial = term[0]
     if len(monomial) == 1:
         ((a, power),) = monomial
@@ -429,7 +429,7 @@ def _monomial_text(monomial: Monomial, coefficient: int, name: Callable[[Atom], 
 
 
 def _digest(key: str) -> str:
-    """A key, or its hash if it is long: shared parts would make it grow without bound."""
+    """Return a key, or its hash if it is long: shared parts would make it grow without bound."""
     return key if len(key) < _LONGEST_KEY else hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
 
 
@@ -437,7 +437,7 @@ _LONGEST_KEY = 200
 
 
 def _key(a: Any) -> str:
-    """A sort key of atoms: symbols by name, nodes by age."""
+    """Return a sort key of atoms: symbols by name, nodes by age."""
     return a.name if isinstance(a, Symbol) else str(a) if isinstance(a, int) else a.key
 
 
@@ -445,18 +445,18 @@ def _key(a: Any) -> str:
 
 
 def lower_bound(size: Size) -> int | None:
-    """A known lower bound of ``size``, or None."""
+    """Return a known lower bound of ``size``, or None."""
     return size if isinstance(size, int) else size.least
 
 
 def is_at_least(size: Size, number: int) -> bool:
-    """Whether ``size`` is known to be at least ``number``."""
+    """Return whether ``size`` is known to be at least ``number``."""
     bound = lower_bound(size)
     return bound is not None and bound >= number
 
 
 def number_in(size: Size) -> int:
-    """The constant term."""
+    """Return the constant term."""
     if not isinstance(size, Dim):
         return size
     monomial, number = size.terms[-1]  # where numbers stand
@@ -464,16 +464,16 @@ def number_in(size: Size) -> int:
 
 
 def without_number(size: Size) -> Size:
-    """``size`` without its constant term."""
+    """Return ``size`` without its constant term."""
     return size - number_in(size)
 
 
 def without_more(size: Size) -> Size:
-    """``size`` without its constant term, if that is positive."""
+    """Return ``size`` without its constant term, if that is positive."""
     return size if isinstance(size, int) else size - max(number_in(size), 0)
 
 
 def factors(size: Size) -> list[Size]:
-    """The factors of a single term, without symbols and numbers; empty for a sum."""
+    """Return the factors of a single term, without symbols and numbers; empty for a sum."""
     terms = terms_of(size)
     return [atom(a) for a, _ in terms[0][0] if not isinstance(a, Symbol)] if len(terms) == 1 else []

@@ -27,22 +27,22 @@ HINT = "Convert it first, by .astype(np.float32); .astype(ml_dtypes.bfloat16) ma
 
 
 def is_stored(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is bfloat16."""
+    """Return whether a dtype is bfloat16."""
     return dtype.kind == "V" and dtype.type.__name__ == NAME and dtype.type.__module__ == PACKAGE
 
 
 def is_narrow(kind: type) -> bool:
-    """Whether a class is bfloat16's scalar class."""
+    """Return whether a class is bfloat16's scalar class."""
     return issubclass(kind, np.generic) and kind.__name__ == NAME and kind.__module__ == PACKAGE
 
 
 def text_of(dtype: np.dtype[Any]) -> str:
-    """The text by which :func:`dtype_of` finds a dtype again."""
+    """Return the text by which :func:`dtype_of` finds a dtype again."""
     return NAME if is_stored(dtype) else dtype.str
 
 
 def dtype_of(text: Any) -> np.dtype[Any]:
-    """The dtype that a text names."""
+    """Return the dtype that a text names."""
     if isinstance(text, str) and text == NAME:
         try:
             found = np.dtype(import_module(PACKAGE).bfloat16)

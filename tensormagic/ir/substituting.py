@@ -9,12 +9,12 @@ from tensormagic.ir.size import Apply, Atom, Dim, Monomial, Size, add_terms, app
 
 
 def substitute(size: Size, replacement: Mapping[Atom, Size]) -> Size:
-    """``size`` with symbols and nodes replaced."""
+    """Return ``size`` with symbols and nodes replaced."""
     return _substitute(size, replacement, {})
 
 
 def _substitute(size: Size, replacement: Mapping[Atom, Size], done: dict[Apply, Size]) -> Size:
-    """The same, with the results so far in ``done``, since one part may occur several times."""
+    """Return the same, with the results so far in ``done``, since one part may occur several times."""
     if isinstance(size, int):
         return size
     alone = bare_atom(size)
@@ -38,7 +38,7 @@ def _substitute(size: Size, replacement: Mapping[Atom, Size], done: dict[Apply, 
 
 
 def _replacing(a: Atom, replacement: Mapping[Atom, Size], done: dict[Apply, Size]) -> Size | None:
-    """The replacement of an atom; None if it stays."""
+    """Return the replacement of an atom, or None if it stays."""
     if not isinstance(a, Apply):
         return replacement.get(a)
     if a not in done:
@@ -49,7 +49,7 @@ def _replacing(a: Atom, replacement: Mapping[Atom, Size], done: dict[Apply, Size
 
 
 def substitute_in(value: Any, replacement: Mapping[Atom, Size]) -> Any:
-    """A parameter of a node with symbols and nodes replaced in its sizes."""
+    """Return a parameter of a node with symbols and nodes replaced in its sizes."""
     if isinstance(value, Dim):
         return substitute(value, replacement)
     return tuple(substitute_in(v, replacement) for v in value) if type(value) is tuple else value

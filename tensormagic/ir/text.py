@@ -24,14 +24,14 @@ _APPLY = {"floordiv", "mod", "min", "max"}
 
 
 def show(graph: Graph) -> str:
-    """The text of ``graph``; its regions come first, numbered ``@0``, ``@1`` and so on."""
+    """Return the text of ``graph``; its regions come first, numbered ``@0``, ``@1`` and so on."""
     regions: dict[Graph, str] = {}
     main = _show_one(graph, regions)
     return "\n".join([*(f"{name} = {_show_one(region, regions)}" for region, name in regions.items()), main])
 
 
 def about(graph: Graph) -> str:
-    """The names of parameters and sizes as a comment above the text; empty if no names are known."""
+    """Return the names of parameters and sizes as a comment above the text; empty if no names are known."""
     if len(graph.names) != len(graph.parameters) or not all(map(str.isidentifier, graph.names)):
         return ""
     called = [f"%{k} is {name}" for k, name in enumerate(graph.names)]
@@ -41,7 +41,7 @@ def about(graph: Graph) -> str:
 
 
 def extents(names: Sequence[str], parameters: Sequence[Node]) -> dict[str, str]:
-    """How a user would write each symbol: as the axis of the first named input that has it."""
+    """Return how a user would write each symbol: as the axis of the first named input that has it."""
     found: dict[str, str] = {}
     for name, node in zip(names, parameters, strict=True):
         for axis, size in enumerate(node.type.shape if name.isidentifier() else ()):
@@ -83,11 +83,11 @@ class _Sizes:
         return size_as_text(size, lambda a: self.numbers[a] if isinstance(a, Node) else _SIGNS.sub("_", str(a)))
 
     def type(self, t: Type) -> str:
-        """A type with its sizes as they are written, whatever sizes were seen at capture."""
+        """Return a type with its sizes as they are written, whatever sizes were seen at capture."""
         return f"{t.dtype}[{', '.join(map(self.size, t.shape))}]" if t.shape else f"{t}"
 
     def within(self, parameter: Node) -> str:
-        """The known bounds of a parameter's value."""
+        """Return the known bounds of a parameter's value."""
         low, high = parameter.params.get("within") or (None, None)
         below = "" if low is None else f" from {self.value(low)}"
         return below if high is None else f"{below} below {self.value(high)}"
@@ -112,7 +112,7 @@ class _Sizes:
 
 
 def _is_plain(bits: Bits) -> bool:
-    """Whether Python's text of a number reads back as the same bits."""
+    """Return whether Python's text of a number reads back as the same bits."""
     number = bits.array().item()
     return isinstance(number, int | float) and np.isfinite(number) and Bits.of(number) == bits
 
@@ -219,7 +219,7 @@ def _parse_node(
 
 
 def _split(text: str) -> list[str]:
-    """``text`` split at the commas outside brackets."""
+    """Return ``text`` split at the commas outside brackets."""
     parts, depth, begin = [], 0, 0
     for k, character in enumerate(text):
         depth += (character in "([") - (character in ")]")
@@ -252,7 +252,7 @@ def _size(text: str, nodes: Mapping[str, Node]) -> Size:
 
 
 def _read(text: str, nodes: Mapping[str, Node]) -> Any:
-    """The value of an expression; ``%3`` means node number 3 as a size."""
+    """Return the value of an expression; ``%3`` means node number 3 as a size."""
     if "'" not in text and '"' not in text:
         text = text.replace("%", _NODE)
     return _evaluate(ast.parse(text.strip(), mode="eval").body, nodes)
@@ -285,7 +285,7 @@ def _evaluate(tree: ast.AST, nodes: Mapping[str, Node]) -> Any:
 
 
 def _named(name: str, nodes: Mapping[str, Node]) -> Size:
-    """A symbol, or a node as a size; a symbol named ``any0`` may be 0 or 1."""
+    """Return a symbol, or a node as a size; a symbol named ``any0`` may be 0 or 1."""
     if name.startswith(_NODE):
         return atom(nodes[f"%{name.removeprefix(_NODE)}"])
     return symbol(name, None, 0 if re.fullmatch(r"any\d+", name) else 2)

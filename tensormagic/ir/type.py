@@ -118,7 +118,7 @@ class Type:
     __repr__ = __str__
 
     def with_shape(self, shape: tuple[Size, ...], form: Form | None = None) -> Type:
-        """The same dtype with another shape: an array (for rank 0 a NumPy scalar), unless ``form`` says otherwise."""
+        """Return the same dtype with another shape: an array (for rank 0 a NumPy scalar), unless ``form`` says otherwise."""
         own = "tape" if self.form == "tape" else "array" if shape else "scalar"
         return Type(self.dtype, shape, form or own)
 
@@ -137,10 +137,10 @@ _PYTHON_DTYPES = {
 
 
 def python(kind: type) -> Type:
-    """The weak type of a Python ``bool``, ``int``, ``float`` or ``complex``."""
+    """Return the weak type of a Python ``bool``, ``int``, ``float`` or ``complex``."""
     return Type(_PYTHON_DTYPES[kind], (), "python")
 
 
 def python_kind(t: Type) -> type:
-    """The Python class of a weak type."""
+    """Return the Python class of a weak type."""
     return {"b": bool, "i": int, "u": int, "f": float, "c": complex}[t.dtype.kind]

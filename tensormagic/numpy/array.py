@@ -18,14 +18,14 @@ VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
 def _namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
-    """The namespace of the standard's functions."""
+    """Return the namespace of the standard's functions."""
     if api_version is not None and api_version not in VERSIONS:
         raise ValueError(f"version {api_version!r} of the standard is not supported; {VERSIONS[-1]} is")
     return sys.modules["tensormagic.numpy"]
 
 
 def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """The array on a device; there is one."""
+    """Return the array on a device; there is one."""
     if stream is not None:
         raise ValueError(f"the device {DEVICE!r} has no streams")
     check_device(device)
@@ -41,7 +41,7 @@ def _dlpack(
     dl_device: Any = None,
     copy: bool | None = None,
 ) -> Any:
-    """The value as a DLPack capsule: read-only, or a copy where the consumer knows of no read-only memory."""
+    """Return the value as a DLPack capsule: read-only, or a copy where the consumer knows of no read-only memory."""
     needs_value("DLPack")
     there = session.device_array(self.node)
     if hasattr(there, "__dlpack__") and (dl_device is None or dl_device[0] != _HOST):

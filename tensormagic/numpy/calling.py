@@ -18,7 +18,7 @@ DEVICE = "cpu"
 
 
 def lazy(value: Any) -> Any:
-    """``value`` with lazy arrays for the arrays in it."""
+    """Return ``value`` with lazy arrays for the arrays in it."""
     if isinstance(value, Tensor):
         return owned(value)
     if isinstance(value, np.ndarray | np.generic):
@@ -27,19 +27,19 @@ def lazy(value: Any) -> Any:
 
 
 def of_array(array: np.ndarray[Any, Any]) -> Tensor:
-    """The lazy array of an array that nobody else holds."""
+    """Return the lazy array of an array that nobody else holds."""
     check_dtype(array.dtype, "the data")
     array.flags.writeable = False  # so that it need not be copied
     return wrap(own(array) or node_of(array))
 
 
 def call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """What the captured form of a NumPy function gives."""
+    """Return what the captured form of a NumPy function gives."""
     return lazy(call_numpy(function, tuple(map(lazy, args)), options))
 
 
 def ufunc(function: Any, *operands: Any) -> Any:
-    """What the captured form of a ufunc gives."""
+    """Return what the captured form of a ufunc gives."""
     return lazy(call_ufunc(function, "__call__", operands, {}))
 
 

@@ -13,7 +13,7 @@ from tensormagic.numpy.calling import call, check_device, of_array
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
-    """An array, a number or nested lists of these as a lazy array."""
+    """Return an array, a number or nested lists of these as a lazy array."""
     check_device(device)
     if has_lazy(obj):
         return call(np.array, obj, dtype=dtype, copy=copy) if copy is not None else call(np.asarray, obj, dtype=dtype)
@@ -26,7 +26,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A lazy array of what another library's array holds."""
+    """Return a lazy array of what another library's array holds."""
     check_device(device)
     if isinstance(x, Tensor):
         return asarray(x, copy=copy)
@@ -44,7 +44,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
 def linspace(
     start: Any, stop: Any, /, num: Any, *, dtype: Any = None, device: Any = None, endpoint: bool = True
 ) -> Tensor:
-    """``num`` numbers with even steps between them."""
+    """Return ``num`` numbers with even steps between them."""
     check_device(device)
     return call(np.linspace, start, stop, num, endpoint=endpoint, dtype=dtype)
 
@@ -62,19 +62,19 @@ def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """An array to be filled; it holds zeros."""
+    """Return an array to be filled; it holds zeros."""
     check_device(device)
     return call(np.empty, shape, dtype)
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """One number everywhere."""
+    """Return one number everywhere."""
     check_device(device)
     return call(np.full, shape, _fitting(fill_value, dtype), dtype)
 
 
 def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Zeros in the shape of ``x``."""
+    """Return zeros in the shape of ``x``."""
     check_device(device)
     return call(np.zeros_like, x, dtype)
 
@@ -86,19 +86,19 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """An array in the shape of ``x``, to be filled; it holds zeros."""
+    """Return an array in the shape of ``x``, to be filled; it holds zeros."""
     check_device(device)
     return call(np.empty_like, x, dtype)
 
 
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """One number everywhere, in the shape of ``x``."""
+    """Return one number everywhere, in the shape of ``x``."""
     check_device(device)
     return call(np.full_like, x, _fitting(fill_value, x.dtype if dtype is None else dtype), dtype)
 
 
 def _fitting(value: Any, dtype: Any) -> Any:
-    """A number to fill with, held against its data type: NumPy refuses an int that does not fit."""
+    """Return a number to fill with, held against its data type: NumPy refuses an int that does not fit."""
     if dtype is not None and isinstance(value, int):
         np.asarray(value, dtype)
     return value
@@ -111,12 +111,12 @@ def eye(n_rows: Any, n_cols: Any = None, /, *, k: int = 0, dtype: Any = None, de
 
 
 def tril(x: Any, /, *, k: int = 0) -> Tensor:
-    """The lower triangle."""
+    """Return the lower triangle."""
     return call(np.tril, x, k)
 
 
 def triu(x: Any, /, *, k: int = 0) -> Tensor:
-    """The upper triangle."""
+    """Return the upper triangle."""
     return call(np.triu, x, k)
 
 

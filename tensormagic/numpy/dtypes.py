@@ -63,23 +63,23 @@ class IntegerInfo:
 
 
 def dtype_of(value: Any) -> np.dtype[Any]:
-    """The data type that an array has or that ``value`` names."""
+    """Return the data type that an array has or that ``value`` names."""
     return value.dtype if isinstance(value, Tensor | np.ndarray) else np.dtype(value)
 
 
 def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Any:
-    """``x`` with another data type."""
+    """Return ``x`` with another data type."""
     check_device(device)
     return call(np.astype, x, dtype, copy=copy)
 
 
 def can_cast(from_: Any, to: Any, /) -> Any:
-    """Whether one data type can be cast to another without loss."""
+    """Return whether one data type can be cast to another without loss."""
     return np.can_cast(dtype_of(from_), np.dtype(to))
 
 
 def finfo(type: Any, /) -> FloatInfo:
-    """The limits of a floating-point data type, or of that of an array."""
+    """Return the limits of a floating-point data type, or of that of an array."""
     dtype = dtype_of(type)
     if dtype not in ALL.values() or dtype.kind not in "fc":
         raise TypeError(f"finfo is of floating-point data types, not of {dtype}")
@@ -89,7 +89,7 @@ def finfo(type: Any, /) -> FloatInfo:
 
 
 def iinfo(type: Any, /) -> IntegerInfo:
-    """The limits of an integer data type, or of that of an array."""
+    """Return the limits of an integer data type, or of that of an array."""
     dtype = dtype_of(type)
     if dtype.kind not in "iu":
         raise TypeError(f"iinfo is of integer data types, not of {dtype}")
@@ -98,7 +98,7 @@ def iinfo(type: Any, /) -> IntegerInfo:
 
 
 def isdtype(dtype: Any, kind: Any) -> Any:
-    """Whether a data type is of a kind: a data type, a kind's name, or a tuple of these."""
+    """Return whether a data type is of a kind: a data type, a kind's name, or a tuple of these."""
     return any(_is_of(np.dtype(dtype), k) for k in (kind if isinstance(kind, tuple) else (kind,)))
 
 
@@ -111,7 +111,7 @@ def _is_of(dtype: np.dtype[Any], kind: Any) -> Any:
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    """The data type that arrays, data types and Python numbers promote to."""
+    """Return the data type that arrays, data types and Python numbers promote to."""
     if not arrays_and_dtypes:
         raise ValueError("at least one array or dtype is required")
     return np.result_type(*(v.dtype if isinstance(v, Tensor | np.ndarray) else v for v in arrays_and_dtypes))

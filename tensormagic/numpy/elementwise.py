@@ -97,20 +97,20 @@ subtract = _binary("subtract", np.subtract)
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
-    """``x`` held between two bounds, each a number, an array or None."""
+    """Return ``x`` held between two bounds, each a number, an array or None."""
     return call(np.clip, x, min, max)
 
 
 def imag(x: Any, /) -> Any:
-    """The imaginary part."""
+    """Return the imaginary part."""
     return call(np.imag, x)
 
 
 def real(x: Any, /) -> Any:
-    """The real part."""
+    """Return the real part."""
     return call(np.real, x)
 
 
 def round(x: Any, /) -> Any:
-    """The nearest integer, the even one of two."""
+    """Return the nearest integer, the even one of two."""
     return call(np.round, x)

@@ -64,13 +64,13 @@ irfftn = _along_axes("irfftn", "The inverse of ``rfftn``.")
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
-    """The frequencies of the elements that ``fft`` gives."""
+    """Return the frequencies of the elements that ``fft`` gives."""
     check_device(device)
     return _of_dtype(call(np.fft.fftfreq, n, d), dtype)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
-    """The frequencies of the elements that ``rfft`` gives."""
+    """Return the frequencies of the elements that ``rfft`` gives."""
     check_device(device)
     return _of_dtype(call(np.fft.rfftfreq, n, d), dtype)
 
@@ -89,5 +89,5 @@ def fftshift(x: Any, /, *, axes: Any = None) -> Tensor:
 
 
 def ifftshift(x: Any, /, *, axes: Any = None) -> Tensor:
-    """The inverse of ``fftshift``."""
+    """Return the inverse of ``fftshift``."""
     return call(np.fft.ifftshift, x, axes)

@@ -14,24 +14,24 @@ class Info:
     """Capabilities, devices and data types of the namespace."""
 
     def capabilities(self) -> dict[str, Any]:
-        """What is there of what the standard leaves open."""
+        """Return what is there of what the standard leaves open."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
-        """The device that arrays are made on."""
+        """Return the device that arrays are made on."""
         return DEVICE
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
-        """The data types of arrays that are made without one being named."""
+        """Return the data types of arrays that are made without one being named."""
         check_device(device)
         return {"real floating": float64, "complex floating": complex128, "integral": int64, "indexing": int64}
 
     def devices(self) -> list[str]:
-        """All devices."""
+        """Return all devices."""
         return [DEVICE]
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
-        """The data types, or those of one kind or several, by name."""
+        """Return the data types, or those of one kind or several, by name."""
         check_device(device)
         if kind is None:
             return dict(ALL)
@@ -44,5 +44,5 @@ class Info:
 
 
 def __array_namespace_info__() -> Info:  # noqa: N807  (the standard's name)
-    """What the namespace can do."""
+    """Return what the namespace can do."""
     return Info()

@@ -66,7 +66,7 @@ class SVD(NamedTuple):
 
 
 def matmul(x1: Any, x2: Any, /) -> Tensor:
-    """The matrix product."""
+    """Return the matrix product."""
     return ufunc(np.matmul, x1, x2)
 
 
@@ -76,32 +76,32 @@ def matrix_transpose(x: Any, /) -> Tensor:
 
 
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
-    """The sum of products over some axes of each."""
+    """Return the sum of products over some axes of each."""
     return call(np.tensordot, x1, x2, axes)
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
-    """The dot product of vectors along an axis, the first conjugated."""
+    """Return the dot product of vectors along an axis, the first conjugated."""
     return call(np.vecdot, x1, x2, axis=axis)
 
 
 def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
-    """The triangular factor of a positive definite matrix."""
+    """Return the triangular factor of a positive definite matrix."""
     return call(np.linalg.cholesky, x, upper=upper)
 
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
-    """The cross product of vectors of three elements."""
+    """Return the cross product of vectors of three elements."""
     return call(np.linalg.cross, x1, x2, axis=axis)
 
 
 def det(x: Any, /) -> Tensor:
-    """The determinant."""
+    """Return the determinant."""
     return call(np.linalg.det, x)
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
-    """The diagonal of matrices."""
+    """Return the diagonal of matrices."""
     return call(np.linalg.diagonal, x, offset=offset)
 
 
@@ -116,32 +116,32 @@ def eigvalsh(x: Any, /) -> Tensor:
 
 
 def inv(x: Any, /) -> Tensor:
-    """The inverse."""
+    """Return the inverse."""
     return call(np.linalg.inv, x)
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
-    """A norm of matrices."""
+    """Return a norm of matrices."""
     return call(np.linalg.matrix_norm, x, keepdims=keepdims, ord=ord)
 
 
 def matrix_power(x: Any, n: int, /) -> Tensor:
-    """A matrix times itself, ``n`` factors."""
+    """Return a matrix times itself, ``n`` factors."""
     return call(np.linalg.matrix_power, x, n)
 
 
 def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
-    """How many singular values are not negligible."""
+    """Return how many singular values are not negligible."""
     return call(np.linalg.matrix_rank, x, rtol=rtol)
 
 
 def outer(x1: Any, x2: Any, /) -> Tensor:
-    """All products of elements of two vectors."""
+    """Return all products of elements of two vectors."""
     return call(np.linalg.outer, x1, x2)
 
 
 def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
-    """The pseudo-inverse."""
+    """Return the pseudo-inverse."""
     if rtol is None:
         info = np.finfo(x.dtype)
         rtol = max(x.shape[-2:]) * float(info.eps)
@@ -149,37 +149,37 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
 
 
 def qr(x: Any, /, *, mode: str = "reduced") -> QR:
-    """An orthonormal and an upper triangular factor."""
+    """Return an orthonormal and an upper triangular factor."""
     if mode not in {"reduced", "complete"}:
         raise ValueError(f"the mode of qr is 'reduced' or 'complete', not {mode!r}")
     return QR(*call(np.linalg.qr, x, mode))
 
 
 def slogdet(x: Any, /) -> Slogdet:
-    """The sign of the determinant, and the logarithm of its size."""
+    """Return the sign of the determinant, and the logarithm of its size."""
     return Slogdet(*call(np.linalg.slogdet, x))
 
 
 def solve(x1: Any, x2: Any, /) -> Tensor:
-    """The solution of linear equations."""
+    """Return the solution of linear equations."""
     return call(np.linalg.solve, x1, x2)
 
 
 def svd(x: Any, /, *, full_matrices: bool = True) -> SVD:
-    """The singular value decomposition."""
+    """Return the singular value decomposition."""
     return SVD(*call(np.linalg.svd, x, full_matrices))
 
 
 def svdvals(x: Any, /) -> Tensor:
-    """The singular values."""
+    """Return the singular values."""
     return call(np.linalg.svdvals, x)
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
-    """The sum of the diagonal."""
+    """Return the sum of the diagonal."""
     return call(np.linalg.trace, x, offset=offset, dtype=dtype)
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
-    """A norm of vectors."""
+    """Return a norm of vectors."""
     return call(np.linalg.vector_norm, x, axis=axis, keepdims=keepdims, ord=ord)

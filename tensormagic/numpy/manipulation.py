@@ -12,22 +12,22 @@ from tensormagic.numpy.calling import call
 
 
 def broadcast_arrays(*arrays: Any) -> list[Tensor]:
-    """Arrays stretched to the shape that they have together."""
+    """Return arrays stretched to the shape that they have together."""
     return list(call(np.broadcast_arrays, *arrays))
 
 
 def broadcast_to(x: Any, /, shape: tuple[Any, ...]) -> Tensor:
-    """An array stretched to a shape."""
+    """Return an array stretched to a shape."""
     return call(np.broadcast_to, x, shape)
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
-    """Arrays joined along an axis that they have."""
+    """Return arrays joined along an axis that they have."""
     return call(np.concatenate, arrays, axis=axis)
 
 
 def expand_dims(x: Any, /, axis: Any = 0) -> Tensor:
-    """An array with one more axis, or several, of extent 1."""
+    """Return an array with one more axis, or several, of extent 1."""
     return call(np.expand_dims, x, axis)
 
 
@@ -37,24 +37,24 @@ def flip(x: Any, /, *, axis: Any = None) -> Tensor:
 
 
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
-    """An array with some of its axes at other places."""
+    """Return an array with some of its axes at other places."""
     return call(np.moveaxis, x, source, destination)
 
 
 def permute_dims(x: Any, /, axes: tuple[int, ...]) -> Tensor:
-    """An array with its axes in another order."""
+    """Return an array with its axes in another order."""
     return call(np.transpose, x, axes)
 
 
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
-    """Each element several times."""
+    """Return each element several times."""
     if axis is not None and not x.ndim:  # which NumPy lets pass
         raise AxisError(f"axis {axis} is out of bounds for array of dimension 0")
     return call(np.repeat, x, repeats, axis)
 
 
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
-    """The same elements in another shape."""
+    """Return the same elements in another shape."""
     return call(np.reshape, x, shape, copy=copy)
 
 
@@ -64,24 +64,24 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Tensor:
 
 
 def squeeze(x: Any, /, axis: Any) -> Tensor:
-    """An array without some axes of extent 1."""
+    """Return an array without some axes of extent 1."""
     if not isinstance(axis, tuple) and not x.ndim:  # which NumPy lets pass
         raise AxisError(f"axis {axis} is out of bounds for array of dimension 0")
     return call(np.squeeze, x, axis)
 
 
 def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
-    """Arrays joined along a new axis."""
+    """Return arrays joined along a new axis."""
     return call(np.stack, arrays, axis)
 
 
 def tile(x: Any, repetitions: tuple[int, ...], /) -> Tensor:
-    """The whole array several times along each axis."""
+    """Return the whole array several times along each axis."""
     return call(np.tile, x, repetitions)
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """The slices along an axis."""
+    """Return the slices along an axis."""
     return tuple(call(np.unstack, x, axis=axis))
 
 

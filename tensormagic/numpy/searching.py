@@ -34,37 +34,37 @@ class UniqueInverse(NamedTuple):
 
 
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Where the first maximum is."""
+    """Return where the first maximum is."""
     return call(np.argmax, x, axis, keepdims=keepdims)
 
 
 def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Where the first minimum is."""
+    """Return where the first minimum is."""
     return call(np.argmin, x, axis, keepdims=keepdims)
 
 
 def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """How many elements are not zero."""
+    """Return how many elements are not zero."""
     return call(np.count_nonzero, x, axis, keepdims=keepdims)
 
 
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
-    """The indices of the elements that are not zero, an array for each axis."""
+    """Return the indices of the elements that are not zero, an array for each axis."""
     return tuple(call(np.nonzero, x))
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
-    """Where elements would go into a sorted array."""
+    """Return where elements would go into a sorted array."""
     return call(np.searchsorted, x1, x2, side, sorter)
 
 
 def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
-    """``x1`` where the condition holds, ``x2`` elsewhere."""
+    """Return ``x1`` where the condition holds, ``x2`` elsewhere."""
     return call(np.where, condition, x1, x2)
 
 
 def unique_all(x: Any, /) -> UniqueAll:
-    """The different values, with their first indices, the inverse and the counts."""
+    """Return the different values, with their first indices, the inverse and the counts."""
     values, indices, inverse, counts = call(
         np.unique, x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
     )
@@ -72,28 +72,28 @@ def unique_all(x: Any, /) -> UniqueAll:
 
 
 def unique_counts(x: Any, /) -> UniqueCounts:
-    """The different values, and how often each is there."""
+    """Return the different values, and how often each is there."""
     return UniqueCounts(*call(np.unique, x, return_counts=True, equal_nan=False))
 
 
 def unique_inverse(x: Any, /) -> UniqueInverse:
-    """The different values, and which of them each element is."""
+    """Return the different values, and which of them each element is."""
     values, inverse = call(np.unique, x, return_inverse=True, equal_nan=False)
     return UniqueInverse(values, _as(x, inverse))
 
 
 def unique_values(x: Any, /) -> Tensor:
-    """The different values, in order."""
+    """Return the different values, in order."""
     return call(np.unique, x, equal_nan=False)
 
 
 def _as(x: Any, inverse: Tensor) -> Tensor:
-    """The inverse in the shape of ``x``, where ``x`` has no axes too."""
+    """Return the inverse in the shape of ``x``, where ``x`` has no axes too."""
     return inverse if np.ndim(x) else inverse.reshape(())
 
 
 def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The indices that sort an array."""
+    """Return the indices that sort an array."""
     if not descending:
         return call(np.argsort, x, axis, stable=stable)
     # Equal elements keep their order: the reversed array is sorted, and its indices are counted from the other end.
@@ -102,6 +102,6 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
 
 
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """A sorted copy."""
+    """Return a sorted copy."""
     found = call(np.sort, x, axis, stable=stable)
     return call(np.flip, found, axis) if descending else found

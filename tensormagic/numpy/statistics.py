@@ -11,47 +11,47 @@ from tensormagic.numpy.calling import call
 
 
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The sum; small integers are added as the default integer."""
+    """Return the sum; small integers are added as the default integer."""
     return call(np.sum, x, axis, dtype, keepdims=keepdims)
 
 
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The product; small integers are multiplied as the default integer."""
+    """Return the product; small integers are multiplied as the default integer."""
     return call(np.prod, x, axis, dtype, keepdims=keepdims)
 
 
 def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The maximum."""
+    """Return the maximum."""
     return call(np.max, x, axis, keepdims=keepdims)
 
 
 def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The minimum."""
+    """Return the minimum."""
     return call(np.min, x, axis, keepdims=keepdims)
 
 
 def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The mean."""
+    """Return the mean."""
     return call(np.mean, x, axis, keepdims=keepdims)
 
 
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The standard deviation."""
+    """Return the standard deviation."""
     return call(np.std, x, axis, correction=correction, keepdims=keepdims)
 
 
 def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The variance."""
+    """Return the variance."""
     return call(np.var, x, axis, correction=correction, keepdims=keepdims)
 
 
 def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Whether every element is true."""
+    """Return whether every element is true."""
     return call(np.all, x, axis, keepdims=keepdims)
 
 
 def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Whether some element is true."""
+    """Return whether some element is true."""
     return call(np.any, x, axis, keepdims=keepdims)
 
 

@@ -21,7 +21,7 @@ def _lcm(x: Any, axis: Any) -> Value:
 
 
 def _dtype(ufunc: np.ufunc) -> Callable[[np.dtype[Any]], np.dtype[Any]]:
-    """A function from the dtype of the elements to that of the result; it raises if NumPy has no loop for it."""
+    """Return a function from the dtype of the elements to that of the result; it raises if NumPy has no loop for it."""
 
     def result(dtype: np.dtype[Any]) -> np.dtype[Any]:
         try:

@@ -54,12 +54,12 @@ UNPACK = Opaque(
 
 
 def packbits(x: Node, axis: int, bitorder: str) -> Node:
-    """``np.packbits`` along an axis."""
+    """Return ``np.packbits`` along an axis."""
     return make(PACK, (x,), axis=normalise_axis(axis, x.type.ndim), bitorder=bitorder)
 
 
 def unpackbits(x: Node, axis: int, bitorder: str) -> Node:
-    """``np.unpackbits`` along an axis."""
+    """Return ``np.unpackbits`` along an axis."""
     return make(UNPACK, (x,), axis=normalise_axis(axis, x.type.ndim), bitorder=bitorder)
 
 
@@ -79,7 +79,7 @@ REINTERPRET = Opaque(
 
 
 def reinterpret(x: Node, dtype: np.dtype[Any]) -> Node:
-    """``x.view(dtype)`` for a dtype of the same size."""
+    """Return ``x.view(dtype)`` for a dtype of the same size."""
     return x if x.type.dtype == dtype else make(REINTERPRET, (x,), dtype=dtype.str)
 
 
@@ -120,7 +120,7 @@ LDEXP = Opaque(
 
 
 def ldexp(x: Node, exponent: Node) -> Node:
-    """``np.ldexp`` of operands of one shape."""
+    """Return ``np.ldexp`` of operands of one shape."""
     return make(LDEXP, (x, broadcast(exponent, x.type.shape)))
 
 
@@ -139,5 +139,5 @@ FREXP = Opaque(
 
 
 def frexp(x: Node) -> tuple[Node, ...]:
-    """``np.frexp`` of a floating array or number."""
+    """Return ``np.frexp`` of a floating array or number."""
     return items(make(FREXP, (x,)))

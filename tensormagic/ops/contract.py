@@ -129,7 +129,7 @@ CONTRACT = Contract(
 
 
 def split(subscripts: str) -> tuple[list[str], str]:
-    """The letters of the operands, and those of the result."""
+    """Return the letters of the operands, and those of the result."""
     left, _, out = subscripts.partition("->")
     return left.split(","), out
 
@@ -159,7 +159,7 @@ class Recipe(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def recipe_of(subscripts: str) -> Recipe:
-    """How the contraction of two arrays is computed: directly by ``np.matmul`` if possible, else after rearranging axes."""
+    """Return how the contraction of two arrays is computed: directly by ``np.matmul`` if possible, else after rearranging axes."""
     (a, b), out = split(subscripts)
     shared = [c for c in a if c in b and c not in out]
     batch = [c for c in a if c in b and c in out]
@@ -182,7 +182,7 @@ def recipe_of(subscripts: str) -> Recipe:
 
 
 def operands_of_matmul(subscripts: str, given: Sequence[str]) -> list[str] | None:
-    """The texts of the operands of ``np.matmul``, if the contraction is just that; else None."""
+    """Return the texts of the operands of ``np.matmul``, if the contraction is just that, or None."""
     recipe = recipe_of(subscripts)
     if recipe.out is not None or recipe.way in {"outer", "merged"}:
         return None
@@ -192,7 +192,7 @@ def operands_of_matmul(subscripts: str, given: Sequence[str]) -> list[str] | Non
 
 
 def multiply_arrays(subscripts: str, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Value:
-    """The contraction of two arrays."""
+    """Return the contraction of two arrays."""
     recipe = recipe_of(subscripts)
     if recipe.way == "outer":
         value = np.multiply.outer(x, y)
@@ -206,7 +206,7 @@ def multiply_arrays(subscripts: str, x: np.ndarray[Any, Any], y: np.ndarray[Any,
 
 
 def _by_merging(recipe: Recipe, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A stack of matrix products, with several axes of the operands merged into one."""
+    """Return a stack of matrix products, with several axes of the operands merged into one."""
     stacks, left, shared, _ = recipe.counts
     x, y = x.transpose(recipe.orders[0]), y.transpose(recipe.orders[1])
     stack, rows, columns = x.shape[:stacks], x.shape[stacks : stacks + left], y.shape[stacks + shared :]
@@ -216,7 +216,7 @@ def _by_merging(recipe: Recipe, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]
 
 
 def _of_matmul(a: str, b: str, shared: list[str]) -> str | None:
-    """The letters of the result of ``np.matmul``, if that computes the contraction over the last axis of ``a``; else None.
+    """Return the letters of the result of ``np.matmul``, if that computes the contraction over the last axis of ``a``, or None.
 
     None also for a stack of matrices times one matrix: as one taller matrix it is a single call of BLAS.
     """
@@ -229,7 +229,7 @@ def _of_matmul(a: str, b: str, shared: list[str]) -> str | None:
 
 
 def _diagonal(letters: str, x: Node) -> tuple[str, Node]:
-    """An operand with each repeated letter once: the diagonal, taken by a mask and a sum."""
+    """Return an operand with each repeated letter once: the diagonal, taken by a mask and a sum."""
     for letter in dict.fromkeys(letters):
         while letters.count(letter) > 1:
             first, second = [k for k, c in enumerate(letters) if c == letter][:2]
@@ -240,7 +240,7 @@ def _diagonal(letters: str, x: Node) -> tuple[str, Node]:
 
 
 def einsum(subscripts: str, *operands: Node) -> Node:
-    """``np.einsum`` over explicit subscripts without ellipsis."""
+    """Return ``np.einsum`` over explicit subscripts without ellipsis."""
     inputs, out = split(subscripts)
     if len(inputs) != len(operands):
         raise ShapeError(f"einsum {subscripts!r} names {len(inputs)} operands, but {len(operands)} were given")
@@ -277,7 +277,7 @@ def _path(terms: list[tuple[str, Node]], out: str) -> list[tuple[int, int]]:
 
 
 def _reduced(letters: str, x: Node, keep: set[str]) -> tuple[str, Node]:
-    """An operand summed over the letters that occur nowhere else."""
+    """Return an operand summed over the letters that occur nowhere else."""
     alone = tuple(k for k, c in enumerate(letters) if c not in keep)
     if not alone:
         return letters, x
@@ -311,7 +311,7 @@ def _finish(term: tuple[str, Node], out: str, given: list[tuple[str, Node]]) -> 
 
 
 def matmul(x: Node, y: Node) -> Node:
-    """``np.matmul``: 1-D operands are vectors, leading axes broadcast."""
+    """Return ``np.matmul``: 1-D operands are vectors, leading axes broadcast."""
     if not x.type.ndim or not y.type.ndim:
         raise ShapeError("matmul: Input operand does not have enough dimensions (a scalar)")
     dtype = np.matmul.resolve_dtypes((x.type.dtype, y.type.dtype, None))[-1]

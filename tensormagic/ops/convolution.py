@@ -40,7 +40,7 @@ def _tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 
 def _back(node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
-    """The cotangent of each operand: the valid part of the convolution with the other operand reversed."""
+    """Return the cotangent of each operand: the valid part of the convolution with the other operand reversed."""
 
     def part(own: Node, other: Node) -> Node:
         axis = own.type.ndim - 1
@@ -68,6 +68,6 @@ CONVOLVE = Opaque(
 
 
 def convolve(a: Node, v: Node) -> Node:
-    """The full convolution of two rows, in their common dtype."""
+    """Return the full convolution of two rows, in their common dtype."""
     dtype = np.result_type(a.type.dtype, v.type.dtype)
     return make(CONVOLVE, (astype(a, dtype), astype(v, dtype)))

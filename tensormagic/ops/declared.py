@@ -37,14 +37,14 @@ _declared: dict[Any, tuple[Any, Declared]] = {}  # each function once, with its 
 
 
 def _key(function: Any) -> Any:
-    """The identity of a function; for ``np.vectorize``, of its inner function and options, as captured code makes new objects."""
+    """Return the identity of a function; for ``np.vectorize``, of its inner function and options, as captured code makes new objects."""
     if not isinstance(function, np.vectorize):
         return id(function)
     return id(function.pyfunc), function.otypes, frozenset(function.excluded), function.signature
 
 
 def declared(function: Callable[..., Any], arity: int) -> Declared:
-    """The op of a function of ``arity`` numbers, which is tested first.
+    """Return the op of a function of ``arity`` numbers, which is tested first.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def declared(function: Callable[..., Any], arity: int) -> Declared:
 
 
 def op_of(function: Any) -> Declared | None:
-    """The op of a function that some rule mentions or has mentioned, or None."""
+    """Return the op of a function that some rule mentions or has mentioned, or None."""
     known = _declared.get(_key(function))
     return known[1] if known else None
 
@@ -76,7 +76,7 @@ def _loop_of(name: str) -> Callable[[Sequence[Weak]], Signature]:
 
 
 def _by_arrays(function: Callable[..., Any], name: str, arity: int) -> Callable[..., Value]:
-    """The function over arrays: itself if it takes arrays, else called element by element."""
+    """Return the function over arrays: itself if it takes arrays, else called element by element."""
     points = [np.linspace(0.25, 0.75, 5) + 0.125 * k for k in range(arity)]
     single = [_one(function, name, [p[k] for p in points]) for k in range(5)]
     if [_one(function, name, [p[k] for p in points]) for k in range(5)] != single:
@@ -106,7 +106,7 @@ def _takes_arrays(function: Callable[..., Any], points: Sequence[Value], single:
 
 
 def _guarded(function: Callable[..., Any], name: str) -> Callable[..., Value]:
-    """The function of float64 arrays, which it must not keep; wider dtypes are refused, as SciPy's functions do."""
+    """Return the function of float64 arrays, which it must not keep; wider dtypes are refused, as SciPy's functions do."""
 
     def call(*values: Value) -> Value:
         if any(np.asarray(v).dtype.itemsize > FLOAT.itemsize for v in values):

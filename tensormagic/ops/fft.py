@@ -41,12 +41,12 @@ def _along(x: Node, axis: int, length: Size) -> tuple[Size, ...]:
 
 
 def _half(n: Size) -> Size:
-    """The number of frequencies of a real signal of length ``n``."""
+    """Return the number of frequencies of a real signal of length ``n``."""
     return apply("floordiv", n, 2) + 1
 
 
 def _fitted(x: Node, axis: int, length: Size) -> Node:
-    """``x`` cropped, or padded with zeros, to a length along an axis."""
+    """Return ``x`` cropped, or padded with zeros, to a length along an axis."""
     extent = x.type.shape[axis]
     if extent == length:
         return x
@@ -71,7 +71,7 @@ def _transform(
     back: Callable[[Node, Node], Node],
     doc: str,
 ) -> Opaque:
-    """A transform along one axis: linear, so its own derivative."""
+    """Return a transform along one axis: linear, so its own derivative."""
     op: Opaque
     function = getattr(np.fft, name)
 
@@ -114,7 +114,7 @@ def _irfft_type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
 
 
 def _irfft_back(node: Node, cotangent: Node) -> Node:
-    """The transpose: each frequency counts twice, except those that are their own mirror image."""
+    """Return the transpose: each frequency counts twice, except those that are their own mirror image."""
     axis, n = node["axis"], node["n"]
     spectrum = conjugate(make(RFFT, (cotangent,), axis=axis, n=n, norm=_INVERSE[node["norm"]]))
     frequency = iota(spectrum.type.shape, axis)
@@ -154,32 +154,32 @@ def _build(op: Opaque, x: Node, n: Size | None, axis: int, norm: str | None, def
 
 
 def fft(x: Node, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Node:
-    """``np.fft.fft``."""
+    """Return ``np.fft.fft``."""
     return _build(FFT, x, n, axis, norm, lambda s: s)
 
 
 def ifft(x: Node, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Node:
-    """``np.fft.ifft``."""
+    """Return ``np.fft.ifft``."""
     return _build(IFFT, x, n, axis, norm, lambda s: s)
 
 
 def rfft(x: Node, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Node:
-    """``np.fft.rfft``."""
+    """Return ``np.fft.rfft``."""
     return _build(RFFT, x, n, axis, norm, lambda s: s)
 
 
 def irfft(x: Node, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Node:
-    """``np.fft.irfft``."""
+    """Return ``np.fft.irfft``."""
     return _build(IRFFT, x, n, axis, norm, lambda s: 2 * (s - 1))
 
 
 def hfft(x: Node, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Node:
-    """``np.fft.hfft``."""
+    """Return ``np.fft.hfft``."""
     return irfft(conjugate(x), n, axis, _INVERSE[norm or "backward"])
 
 
 def ihfft(x: Node, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Node:
-    """``np.fft.ihfft``."""
+    """Return ``np.fft.ihfft``."""
     return conjugate(rfft(x, n, axis, _INVERSE[norm or "backward"]))
 
 
@@ -191,7 +191,7 @@ _LAST_TWO = (-2, -1)
 
 
 def _steps(x: Node, s: Sizes, axes: Axes) -> list[tuple[Size | None, int]]:
-    """The length and axis of each one-axis transform."""
+    """Return the length and axis of each one-axis transform."""
     if axes is None:
         axes = tuple(range(x.type.ndim)) if s is None else tuple(range(-len(s), 0))
     lengths: tuple[Size | None, ...] = (None,) * len(axes) if s is None else tuple(None if n == -1 else n for n in s)
@@ -201,21 +201,21 @@ def _steps(x: Node, s: Sizes, axes: Axes) -> list[tuple[Size | None, int]]:
 
 
 def fftn(x: Node, s: Sizes = None, axes: Axes = None, norm: str | None = None) -> Node:
-    """``np.fft.fftn``."""
+    """Return ``np.fft.fftn``."""
     for n, axis in reversed(_steps(x, s, axes)):
         x = fft(x, n, axis, norm)
     return x
 
 
 def ifftn(x: Node, s: Sizes = None, axes: Axes = None, norm: str | None = None) -> Node:
-    """``np.fft.ifftn``."""
+    """Return ``np.fft.ifftn``."""
     for n, axis in reversed(_steps(x, s, axes)):
         x = ifft(x, n, axis, norm)
     return x
 
 
 def rfftn(x: Node, s: Sizes = None, axes: Axes = None, norm: str | None = None) -> Node:
-    """``np.fft.rfftn``."""
+    """Return ``np.fft.rfftn``."""
     *others, (n, axis) = _steps(x, s, axes)
     x = rfft(x, n, axis, norm)
     for length, other in reversed(others):
@@ -224,7 +224,7 @@ def rfftn(x: Node, s: Sizes = None, axes: Axes = None, norm: str | None = None) 
 
 
 def irfftn(x: Node, s: Sizes = None, axes: Axes = None, norm: str | None = None) -> Node:
-    """``np.fft.irfftn``."""
+    """Return ``np.fft.irfftn``."""
     *others, (n, axis) = _steps(x, s, axes)
     for length, other in others:
         x = ifft(x, length, other, norm)
@@ -232,27 +232,27 @@ def irfftn(x: Node, s: Sizes = None, axes: Axes = None, norm: str | None = None)
 
 
 def fft2(x: Node, s: Sizes = None, axes: Axes = _LAST_TWO, norm: str | None = None) -> Node:
-    """``np.fft.fft2``."""
+    """Return ``np.fft.fft2``."""
     return fftn(x, s, axes, norm)
 
 
 def ifft2(x: Node, s: Sizes = None, axes: Axes = _LAST_TWO, norm: str | None = None) -> Node:
-    """``np.fft.ifft2``."""
+    """Return ``np.fft.ifft2``."""
     return ifftn(x, s, axes, norm)
 
 
 def rfft2(x: Node, s: Sizes = None, axes: Axes = _LAST_TWO, norm: str | None = None) -> Node:
-    """``np.fft.rfft2``."""
+    """Return ``np.fft.rfft2``."""
     return rfftn(x, s, axes, norm)
 
 
 def irfft2(x: Node, s: Sizes = None, axes: Axes = _LAST_TWO, norm: str | None = None) -> Node:
-    """``np.fft.irfft2``."""
+    """Return ``np.fft.irfft2``."""
     return irfftn(x, s, axes, norm)
 
 
 def _rotated(x: Node, axes: int | Axes, first: Callable[[Size], Size]) -> Node:
-    """Each axis rolled so that it begins at ``first(extent)``."""
+    """Return each axis rolled so that it begins at ``first(extent)``."""
     chosen = tuple(range(x.type.ndim)) if axes is None else (axes,) if isinstance(axes, int) else axes
     for axis in (normalise_axis(a, x.type.ndim) for a in chosen):
         extent = x.type.shape[axis]
@@ -268,10 +268,10 @@ def _rotated(x: Node, axes: int | Axes, first: Callable[[Size], Size]) -> Node:
 
 
 def fftshift(x: Node, axes: int | Axes = None) -> Node:
-    """``np.fft.fftshift``."""
+    """Return ``np.fft.fftshift``."""
     return _rotated(x, axes, lambda n: apply("floordiv", n + 1, 2))
 
 
 def ifftshift(x: Node, axes: int | Axes = None) -> Node:
-    """``np.fft.ifftshift``."""
+    """Return ``np.fft.ifftshift``."""
     return _rotated(x, axes, lambda n: apply("floordiv", n, 2))

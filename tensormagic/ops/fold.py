@@ -25,7 +25,7 @@ from tensormagic.ops.tangents import multiply_by
 
 
 def axes_of(x: Node, axis: int | tuple[int, ...] | None) -> tuple[int, ...]:
-    """The axes that NumPy's ``axis`` means, sorted."""
+    """Return the axes that NumPy's ``axis`` means, sorted."""
     if axis is None:
         return tuple(range(x.type.ndim))
     found = [normalise_axis(a, x.type.ndim) for a in (axis if isinstance(axis, tuple) else (axis,))]
@@ -41,7 +41,7 @@ def fold(op: Op, x: Node, axes: tuple[int, ...], *, keepdims: bool = False) -> N
 
 
 def _taken_together(op: Op, x: Node, axes: tuple[int, ...]) -> Node:
-    """``op`` over ``axes``; bfloat16 values are accumulated in single precision."""
+    """Return ``op`` over ``axes``; bfloat16 values are accumulated in single precision."""
     dtype = x.type.dtype
     if not is_stored(dtype):
         return make(op, (x,), axes=axes)
@@ -50,7 +50,7 @@ def _taken_together(op: Op, x: Node, axes: tuple[int, ...]) -> Node:
 
 
 def spread(node: Node, like: Node, axes: tuple[int, ...]) -> Node:
-    """The result of a fold over ``axes`` of ``like``, broadcast back to the shape of ``like``."""
+    """Return the result of a fold over ``axes`` of ``like``, broadcast back to the shape of ``like``."""
     return broadcast(expand_dims(node, axes), like.type.shape)
 
 
@@ -82,7 +82,7 @@ SUM = Fold(
 
 
 def reduce_sum(x: Node, axes: tuple[int, ...], *, keepdims: bool = False) -> Node:
-    """``np.sum``."""
+    """Return ``np.sum``."""
     return fold(SUM, x, axes, keepdims=keepdims)
 
 
@@ -105,7 +105,7 @@ PROD = Fold(
 
 
 def _extreme_tangent(node: Node, t: Node) -> Node:
-    """The mean of the tangents at the extreme elements."""
+    """Return the mean of the tangents at the extreme elements."""
     x, axes = node.args[0], node["axes"]
     hit = equal(x, spread(node, x, axes))
     ties = reduce_sum(astype(hit, t.type.dtype), axes)
@@ -199,7 +199,7 @@ def _logsumexp_numpy(x: Any, axis: Any) -> Value:
 
 
 def _finite_top(x: Node, axes: tuple[int, ...]) -> Node:
-    """The maximum over ``axes``, or 0 if it is infinite, so that subtracting it keeps the other elements."""
+    """Return the maximum over ``axes``, or 0 if it is infinite, so that subtracting it keeps the other elements."""
     top = fold(MAX, x, axes)
     return where(less_equal(top * 0, 0), top, 0)
 
@@ -211,7 +211,7 @@ def _logsumexp_body(node: Node) -> Node:
 
 
 def _shares(node: Node) -> Node:
-    """The share of each element in the sum of exponentials: softmax, or its limit if the sum is infinite."""
+    """Return the share of each element in the sum of exponentials: softmax, or its limit if the sum is infinite."""
     x, axes = node.args[0], node["axes"]
     top = fold(MAX, x, axes)
     no_limit = scalar.isinf(top)
@@ -239,7 +239,7 @@ LOGSUMEXP = Fold(
 
 
 def row(op: Op, x: Node, axes: tuple[int, ...]) -> Node:
-    """``op`` along ``axes`` of ``x``."""
+    """Return ``op`` along ``axes`` of ``x``."""
     return _taken_together(op, x, axes)
 
 
@@ -292,7 +292,7 @@ def _running_extreme(ufunc: np.ufunc) -> Callable[[Any, Any], Value]:
 
 
 def _running_tangent(node: Node, t: Node) -> Node:
-    """The tangent of the first element equal to the running extreme, found by a running maximum of the places of new extremes."""
+    """Return the tangent of the first element equal to the running extreme, found by a running maximum of the places of new extremes."""
     x, (axis,) = node.args[0], node["axes"]
     place = iota(node.type.shape, axis)
     before = take_along_axis(node, scalar.maximum(place - 1, 0), axis)
@@ -375,12 +375,12 @@ class Softmax(Row):
 
 
 def whole_softmax(x: Node, axes: tuple[int, ...]) -> Node:
-    """``softmax(x - max(x))``: the same numbers, but a row with an infinity is all nan."""
+    """Return ``softmax(x - max(x))``: the same numbers, but a row with an infinity is all nan."""
     return make(SOFTMAX, (x,), axes=axes, whole=True)
 
 
 def ordinary(dtype: np.dtype[Any]) -> float:
-    """The largest exponent for which softmax subtracts no maximum.
+    """Return the largest exponent for which softmax subtracts no maximum.
 
     Up to there a sum of exponentials neither overflows nor underflows, and the difference would cost accuracy.
     """
@@ -456,7 +456,7 @@ LOG_SOFTMAX = Row(
 
 
 def mean(x: Node, axes: tuple[int, ...]) -> Node:
-    """The sum divided by the count, in NumPy's dtype for means."""
+    """Return the sum divided by the count, in NumPy's dtype for means."""
     if x.type.dtype.kind in "biu":
         x = astype(x, np.float64)
     return reduce_sum(x, axes) / astype(size_node(count(x, axes)), x.type.dtype)

@@ -67,7 +67,7 @@ class Fold(Op):
         super().__post_init__()
 
     def may_raise(self, node: Node) -> bool:
-        """Whether it is an extremum that may be of no elements."""
+        """Return whether it is an extremum that may be of no elements."""
         return self.start is None and any(nodes_of(s) for s in node.args[0].type.shape)
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
@@ -144,7 +144,7 @@ class Fold(Op):
 
 
 def count(x: Node, axes: tuple[int, ...]) -> Size:
-    """The number of elements that a fold over ``axes`` combines."""
+    """Return the number of elements that a fold over ``axes`` combines."""
     return product(tuple(x.type.shape[k] for k in axes))
 
 

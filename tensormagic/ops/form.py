@@ -39,17 +39,17 @@ FORM = ToForm(
 
 
 def to_form(x: Node, form: Form) -> Node:
-    """``x``, of rank 0, in another form; forms in between are dropped."""
+    """Return ``x``, of rank 0, in another form; forms in between are dropped."""
     while x.op is FORM and not x.params.get("own"):
         x = x.args[0]
     return x if x.type.form == form else make(FORM, (x,), form=form)
 
 
 def own_form(x: Node) -> Node:
-    """``x``, of rank 0, as a new node in the same form, about which nothing is known."""
+    """Return ``x``, of rank 0, as a new node in the same form, about which nothing is known."""
     return make(FORM, (x,), form=x.type.form, own=True)
 
 
 def as_array(op: Callable[..., Node]) -> Callable[..., Node]:
-    """``op``, with an array as the result even at rank 0."""
+    """Return ``op``, with an array as the result even at rank 0."""
     return lambda *args: to_form(op(*args), "array")

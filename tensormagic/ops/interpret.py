@@ -75,7 +75,7 @@ class Schedule(NamedTuple):
 
 
 def by_rank(nodes: Sequence[Node], parameters: Sequence[Node], ranks: Sequence[int]) -> list[Node]:
-    """The nodes sorted by the rank of the last parameter they need; otherwise the order stays, operands first."""
+    """Return the nodes sorted by the rank of the last parameter they need; otherwise the order stays, operands first."""
     rank = dict(zip(parameters, ranks, strict=True))
     for node in nodes:
         if node not in rank:
@@ -85,7 +85,7 @@ def by_rank(nodes: Sequence[Node], parameters: Sequence[Node], ranks: Sequence[i
 
 @lru_cache(maxsize=256)
 def schedule(graph: Graph, moving: int | None = None, ranks: tuple[int, ...] = ()) -> Schedule:
-    """The steps in which a graph runs; reads of an array come before stores into it, if possible.
+    """Return the steps in which a graph runs; reads of an array come before stores into it, if possible.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def schedule(graph: Graph, moving: int | None = None, ranks: tuple[int, ...] = (
 
 
 def _still(nodes: Sequence[Node], known: set[Node]) -> list[Node]:
-    """The nodes that depend on ``known`` alone."""
+    """Return the nodes that depend on ``known`` alone."""
     found: list[Node] = []
     for n in nodes:
         if all(a in known for a in n.needs):
@@ -132,12 +132,12 @@ def _steps(nodes: list[Node], kept: set[Node], checks: Mapping[Node | None, list
 
 
 def _stored(node: Node) -> tuple[Node, ...]:
-    """The operands that a node may store into."""
+    """Return the operands that a node may store into."""
     return node.args if hasattr(node.op, "consume") else node.args[:1] if hasattr(node.op, "reuse") else ()
 
 
 def _ordered(nodes: list[Node]) -> list[Node]:
-    """``nodes`` with each store into an array delayed until all reads that can come before it are done."""
+    """Return ``nodes`` with each store into an array delayed until all reads that can come before it are done."""
     if not any(map(_stored, nodes)):
         return nodes
     own = set(nodes)
@@ -172,7 +172,7 @@ def _ordered(nodes: list[Node]) -> list[Node]:
 
 
 def _copied(nodes: list[Node], last: dict[Node, int]) -> set[Node]:
-    """The views that are still read when the array behind them is stored into."""
+    """Return the views that are still read when the array behind them is stored into."""
     stored = {a: k for k, n in enumerate(nodes) for a in _stored(n) if last[a] == k}
     if not stored:
         return set()
@@ -198,7 +198,7 @@ def interpret(graph: Graph, values: Iterable[Value]) -> list[Value]:
 
 
 def bind(graph: Graph, values: Sequence[Value]) -> dict[Symbol, int]:
-    """The values of a graph's symbols for values of its parameters."""
+    """Return the values of a graph's symbols for values of its parameters."""
     try:
         return graph.bind([np.shape(v) for v in values])
     except GuardError as error:  # sizes that depend on data: what surrounds the region has checked the others
@@ -228,15 +228,15 @@ class Elsewhere(Protocol):
     """Computes steps or graphs in place of NumPy."""
 
     def __call__(self, step: Step, given: list[Value], size: sizer) -> Value:
-        """The value of a step; operands that only the list holds may be stored into."""
+        """Return the value of a step; operands that only the list holds may be stored into."""
         ...
 
     def whole(self, graph: Graph, values: list[Value], moving: int | None) -> list[Value] | None:
-        """The results of a graph whose first ``moving`` parameters change from iteration to iteration; None to run it step by step."""
+        """Return the results of a graph whose first ``moving`` parameters change at each iteration, or None to run it step by step."""
         ...
 
     def ranks(self, graph: Graph) -> tuple[int, ...]:
-        """The order in which the parameters of a graph arrive; empty if all are there from the start."""
+        """Return the order in which the parameters of a graph arrive; empty if all are there from the start."""
         ...
 
 
@@ -244,7 +244,7 @@ elsewhere: ContextVar[Elsewhere | None] = ContextVar("elsewhere", default=None)
 
 
 def is_plain() -> bool:
-    """Whether NumPy computes, without a watcher."""
+    """Return whether NumPy computes, without a watcher."""
     return watcher.get() is None and elsewhere.get() is None
 
 
@@ -297,7 +297,7 @@ def run(graph: Graph, values: list[Value], iterations: Iterations | None = None)
 
 
 def computed(step: Step, given: list[Value], size: Callable[[Size], int]) -> Value:
-    """The value of a step, computed in the memory of its first operand if only the list holds that."""
+    """Return the value of a step, computed in the memory of its first operand if only the list holds that."""
     node, reuse, consume = step.node, step.reuse, step.consume
     if reuse is not None and (type(given[0]) is not np.ndarray or is_own(given[0])) and _alone(given) <= _ONE:
         return reuse(node, given, size)
@@ -307,7 +307,7 @@ def computed(step: Step, given: list[Value], size: Callable[[Size], int]) -> Val
 
 
 def is_alone(values: list[Value]) -> bool:
-    """Whether only the list holds its first element."""
+    """Return whether only the list holds its first element."""
     return _alone(values) <= _ONE
 
 
@@ -332,7 +332,7 @@ def _walk(steps: Sequence[Step], table: dict[Any, Value], size: sizer, watch: Wa
 
 
 def is_own(array: np.ndarray[Any, Any]) -> bool:
-    """Whether an array that nothing else holds has its memory for itself: its own, or that of a base held by nothing else."""
+    """Return whether an array that nothing else holds has its memory for itself: its own, or that of a base held by nothing else."""
     flags = array.flags
     if not (flags.writeable and flags.c_contiguous):
         return False
@@ -347,5 +347,5 @@ _BY_ONE = _held(np.zeros(1).reshape(1))
 
 
 def formed(value: Value, t: Type) -> Value:
-    """A value in the form of its type."""
+    """Return a value in the form of its type."""
     return value if t.shape else as_form(value, t.form)

@@ -71,7 +71,7 @@ def _iota_rows(node: Node, _axes: Axes, rows: Size) -> int:
 
 
 def constant(value: Any, form: str | None = None) -> Node:
-    """The node of a constant: a Python number (weak), a NumPy scalar, or an array."""
+    """Return the node of a constant: a Python number (weak), a NumPy scalar, or an array."""
     if type(value) is int and not -(2**63) <= value < 2**63:
         raise DTypeError(f"the integer {value} does not fit 64 bits", "Write it as a float, or as np.uint64.")
     if form is None and (type(value) in _WHOLE or (type(value) is float and value and value == value)):  # noqa: PLR0124 (no nan)
@@ -91,13 +91,13 @@ _WHOLE = {int, bool}
 
 @lru_cache(2048, typed=True)
 def _number(value: float) -> Node:
-    """The constant of a number whose equals all have its bits."""
+    """Return the constant of a number whose equals all have its bits."""
     bits = Bits.of(value)
     return make(CONSTANT, type=python(type(value)), bits=bits)
 
 
 def size_node(size: Size) -> Node:
-    """A size as a Python integer's node."""
+    """Return a size as a Python integer's node."""
     if isinstance(size, int):
         return constant(size)
     only = bare_atom(size)
@@ -105,27 +105,27 @@ def size_node(size: Size) -> Node:
 
 
 def size_of(node: Node) -> Size | None:
-    """A rank-0 integer as a size, itself an atom if nothing else is known of it; None for any other node."""
+    """Return a rank-0 integer as a size, itself an atom if nothing else is known of it, or None for any other node."""
     return as_size(node)
 
 
 def iota(shape: tuple[Size, ...], axis: int) -> Node:
-    """The int64 array of ``shape`` that holds the index along ``axis``."""
+    """Return the int64 array of ``shape`` that holds the index along ``axis``."""
     return make(IOTA, type=array(np.int64, *shape), shape=shape, axis=axis)
 
 
 def input_node(source: Source, t: Type, within: Within = None) -> Node:
-    """The node of an input; for an integer, ``within`` may give bounds ``low <= value < high``."""
+    """Return the node of an input; for an integer, ``within`` may give bounds ``low <= value < high``."""
     return make(INPUT, type=t, source=source, **_known(within))
 
 
 def index_node(name: str, low: Size, high: Size) -> Node:
-    """A Python integer that stands for a loop index: ``low <= index < high``."""
+    """Return a Python integer that stands for a loop index: ``low <= index < high``."""
     return input_node(Source(name), python(int), (low, high))
 
 
 def open_type(source: Source, dtype: Any, shape: tuple[int, ...], form: str = "array") -> Type:
-    """The type of an input with open sizes: each axis is a symbol, except those of extent 0 or 1."""
+    """Return the type of an input with open sizes: each axis is a symbol, except those of extent 0 or 1."""
     sizes: tuple[int | Dim, ...] = tuple(
         n if n in {0, 1} else symbol(f"{source.name}.{axis}#{source.serial}", n) for axis, n in enumerate(shape)
     )
@@ -142,13 +142,13 @@ def _known(within: Within) -> dict[str, Any]:
 
 
 def constant_value(node: Node) -> np.ndarray[Any, Any] | None:
-    """The value of a constant, also below broadcasts and ``named``; None for any other node."""
+    """Return the value of a constant, also below broadcasts and ``named``, or None for any other node."""
     while node.op.name in {"broadcast", "named"}:
         node = node.args[0]
     return node["bits"].array() if node.op is CONSTANT else None
 
 
 def is_constant_zero(node: Node) -> bool:
-    """Whether a node is a constant that is zero everywhere."""
+    """Return whether a node is a constant that is zero everywhere."""
     value = constant_value(node)
     return value is not None and not value.any()

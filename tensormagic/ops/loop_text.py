@@ -64,12 +64,12 @@ class Text:
         self.nodes.append(tuple(reversed(self.within)))
 
     def fresh(self, letter: str = "v") -> str:
-        """The name of a new variable."""
+        """Return the name of a new variable."""
         self._count += 1
         return f"{letter}{self._count}"
 
     def object(self, value: Any, letter: str = "K") -> str:
-        """The name of an object, which is kept alive."""
+        """Return the name of an object, which is kept alive."""
         key = letter, id(value)
         if key not in self._named:
             self._named[key] = f"{letter}_{len(self.objects)}"
@@ -98,7 +98,7 @@ class Text:
             self.line(f"{', '.join(targets)} = {', '.join(sources)}")
 
     def formed(self, name: str, given: Type, wanted: Type) -> str:
-        """An expression for a rank-0 value converted to the form of ``wanted``."""
+        """Return an expression for a rank-0 value converted to the form of ``wanted``."""
         if wanted.shape or given.form == wanted.form:
             return name
         if wanted.form == "array":
@@ -154,7 +154,7 @@ class Scope:
     # sizes ------------------------------------------------------------------------------------------------------------
 
     def size(self, size: Size) -> str:
-        """A size as an expression, in brackets unless it is a name or a number."""
+        """Return a size as an expression, in brackets unless it is a name or a number."""
         return bracketed(python_text(size, self._atom))
 
     def _atom(self, a: Any) -> str:
@@ -163,19 +163,19 @@ class Scope:
         return self.names[a] if a.type.form == "python" else f"int({self.names[a]})"
 
     def shape(self, shape: Sequence[Size]) -> str:
-        """A shape as a tuple."""
+        """Return a shape as a tuple."""
         return f"({''.join(f'{self.size(s)}, ' for s in shape)})"
 
     def users_of(self, node: Node) -> Sequence[Node]:
-        """The nodes that read ``node``."""
+        """Return the nodes that read ``node``."""
         return self._users.get(node, ())
 
     def drops(self, node: Node) -> bool:
-        """Whether a slice is taken without its axes of extent 1."""
+        """Return whether a slice is taken without its axes of extent 1."""
         return drops_ones(node, self.users_of(node)) and node not in self.graph.results
 
     def is_number(self, node: Node) -> bool:
-        """Whether a slice of one element is taken as a number."""
+        """Return whether a slice of one element is taken as a number."""
         return self.drops(node) and not without_ones(node.type.shape)
 
     def is_dropped(self, node: Node, name: str) -> bool:
@@ -185,7 +185,7 @@ class Scope:
         return bool(node.args) and node.op is RESHAPE and self.names.get(node.args[0]) == name
 
     def overwritten(self, node: Node) -> tuple[str, str] | None:
-        """An operand of the result's type that is dead afterwards, and the condition that only its variable holds it; or None."""
+        """Return an operand of the result's type that is dead afterwards, and the condition that only its variable holds it; or None."""
         for a in node.args:
             name = self.names[a]
             dead = a in self._last and name in self._made and name not in self._fixed and self._alive[name] == 1
@@ -195,7 +195,7 @@ class Scope:
         return None
 
     def evaluated(self, node: Node) -> str:
-        """A call of the op's own ``evaluate``."""
+        """Return a call of the op's own ``evaluate``."""
         object_of, args = self.text.object, ", ".join(self.names[a] for a in node.args)
         return f"{object_of(node.op.evaluate)}({object_of(node)}, [{args}], {self._sizer_of(node)})"
 
@@ -203,7 +203,7 @@ class Scope:
         return self._sizer(node.sized_by) if _is_sized(node) else self.text.object(_same)
 
     def _sizer(self, nodes: Sequence[Node]) -> str:
-        """The function that evaluates sizes, as ``evaluate`` takes it."""
+        """Return the function that evaluates sizes, as ``evaluate`` takes it."""
         symbols = ", ".join(f"{self.text.object(a)}: {name}" for a, name in self.symbols.items())
         values = ", ".join(f"{self.text.object(n)}: {self.names[n]}" for n in nodes)
         return f"{self.text.object(sizer)}({{{symbols}}}, {{{values}}})"
@@ -291,7 +291,7 @@ class Scope:
         self.text.within.pop()
 
     def _alias(self, step: Step) -> str | None:
-        """An existing name for a node: one of several results, or a move that its readers redo themselves; else None."""
+        """Return an existing name for a node: one of several results, or a move that its readers redo themselves, or None."""
         node = step.node
         if node.op is ITEM and node.args[0] in self._parts:
             return self._parts[node.args[0]][node["index"]]
@@ -418,19 +418,19 @@ def write_graph(text: Text, graph: Graph, given: Sequence[Given], targets: Seque
 
 
 def is_heavy(t: Type) -> bool:
-    """Whether a value is dropped as early as possible."""
+    """Return whether a value is dropped as early as possible."""
     return bool(t.shape) or t.form == "tape"
 
 
 def _literal(value: Value) -> str | None:
-    """A finite Python number as text; None for anything else."""
+    """Return a finite Python number as text, or None for anything else."""
     if type(value) not in {int, bool, float} or not math.isfinite(value):
         return None
     return repr(value) if math.copysign(1, value) > 0 else f"({value!r})"
 
 
 def _is_sized(node: Node) -> bool:
-    """Whether the params or types of a node contain a symbolic size."""
+    """Return whether the params or types of a node contain a symbolic size."""
     pending: list[Any] = [*(v for _, v in node.param_items), *(t.shape for t in node.types)]
     while pending:
         value = pending.pop()

@@ -18,7 +18,7 @@ _LONGEST = 60  # of a notation
 
 
 def meaning(op: Operation) -> str:
-    """Its doc, followed by NumPy's or SciPy's name in brackets, if there is one.
+    """Return its doc, followed by NumPy's or SciPy's name in brackets, if there is one.
 
     >>> meaning(registry["softplus"]), meaning(registry["xlogy"])
     ('log(1 + exp(x)), without overflow (np.logaddexp(x, 0))', 'x log(y), which is 0 for x = 0 (scipy.special.xlogy)')
@@ -34,7 +34,7 @@ def of_node(node: Node) -> str:
 
 
 def brought_in(rules: Sequence[str], wanted: Collection[str] = ()) -> dict[str, str]:
-    """The operations that rules introduce, by the rules' texts, each with its meaning; only those ``wanted``, if given.
+    """Return the operations that rules introduce, by the rules' texts, each with its meaning; only those ``wanted``, if given.
 
     >>> brought_in(["log1p(exp(x)) -> softplus(x)"])
     {'softplus': 'log(1 + exp(x)), without overflow (np.logaddexp(x, 0))'}
@@ -51,7 +51,7 @@ def brought_in(rules: Sequence[str], wanted: Collection[str] = ()) -> dict[str, 
 
 
 def reason(rules: Sequence[str]) -> str:
-    """Why rules introduce an operation, as its doc says after a comma; empty if none says so.
+    """Return why rules introduce an operation, as its doc says after a comma; empty if none says so.
 
     >>> reason(["log1p(exp(x)) -> softplus(x)"]), reason(["x + y -> y + x"])
     ('no overflow', '')
@@ -70,7 +70,7 @@ def _joined(doc: str, notation: str) -> str:
 
 
 def _notation(op: Operation) -> str:
-    """``np.logaddexp(x, 0)``, ``scipy.special.xlogy``, ``np.log1p``; empty if there is none, or it is long."""
+    """Return ``np.logaddexp(x, 0)``, ``scipy.special.xlogy``, ``np.log1p``; empty if there is none, or it is long."""
     text = op.in_numpy
     if "{" in text:
         try:

@@ -26,7 +26,7 @@ def _broadcast_numpy(node: Node, values: Sequence[Value], size: Callable[[Size],
 
 
 def _stretched(value: Value, shape: tuple[int, ...]) -> Value:
-    """``np.broadcast_to``, with a fast path for numbers."""
+    """Return ``np.broadcast_to``, with a fast path for numbers."""
     if any(n < 0 for n in shape):
         raise ShapeError("negative dimensions are not allowed")
     array = np.asarray(value)
@@ -63,7 +63,7 @@ def _broadcast_guards(node: Node) -> list[Guard]:
 
 
 def _broadcast_aside(node: Node, scope: Any) -> bool:
-    """Whether all readers broadcast by themselves, because another operand has the whole shape."""
+    """Return whether all readers broadcast by themselves, because another operand has the whole shape."""
     from tensormagic.ops.pointwise import broadcasts, takes_whole
 
     return all(broadcasts(u.op) and any(takes_whole(a, u) for a in u.args) for u in scope.users_of(node))
@@ -99,7 +99,7 @@ BROADCAST = Move(
 
 
 def broadcast(x: Node, shape: Shape) -> Node:
-    """``np.broadcast_to``."""
+    """Return ``np.broadcast_to``."""
     source = x.type.shape
     if source == shape:
         return x
@@ -109,7 +109,7 @@ def broadcast(x: Node, shape: Shape) -> Node:
 
 
 def stretch(x: Node, batched: bool, size: Size, shape: Shape) -> Node:
-    """``x`` broadcast to a batch of ``size`` arrays of ``shape``; if ``batched``, its first axis is the batch."""
+    """Return ``x`` broadcast to a batch of ``size`` arrays of ``shape``; if ``batched``, its first axis is the batch."""
     if batched:
         own = x.type.shape[1:]
         x = reshape(x, (x.type.shape[0], *[1] * (len(shape) - len(own)), *own))
@@ -117,7 +117,7 @@ def stretch(x: Node, batched: bool, size: Size, shape: Shape) -> Node:
 
 
 def lead(x: Node, batched: bool, size: Size) -> Node:
-    """``x`` as a batch of ``size``: itself if ``batched``, else repeated."""
+    """Return ``x`` as a batch of ``size``: itself if ``batched``, else repeated."""
     if not batched and x.type.form == "tape":
         from tensormagic.ops.reverse.tape import lead_tape
 
@@ -152,7 +152,7 @@ TRANSPOSE = Move(
 
 
 def transpose(x: Node, permutation: tuple[int, ...] | None = None) -> Node:
-    """``np.transpose``."""
+    """Return ``np.transpose``."""
     rank = x.type.ndim
     axes = tuple(reversed(range(rank))) if permutation is None else tuple(normalise_axis(k, rank) for k in permutation)
     if sorted(axes) != list(range(rank)):
@@ -170,7 +170,7 @@ def _kept_axes(shape: Shape) -> list[int]:
 
 
 def squeezes(node: Node) -> bool:
-    """Whether a reshape only adds and drops axes of extent 1, so that it has an index map."""
+    """Return whether a reshape only adds and drops axes of extent 1, so that it has an index map."""
     source, target = node.args[0].type.shape, node["shape"]
     return [source[k] for k in _kept_axes(source)] == [target[k] for k in _kept_axes(target)]
 
@@ -194,26 +194,26 @@ def _reshape_text(node: Node, x: str, scope: Any) -> str | None:
 
 
 def without_ones(shape: Sequence[Size]) -> list[Size]:
-    """A shape without its axes of extent 1."""
+    """Return a shape without its axes of extent 1."""
     return [s for s in shape if s != 1]
 
 
 def _reshape_aside(node: Node, scope: Any) -> bool:
-    """Whether all readers are stores or rows of numbers, which ignore axes of extent 1."""
+    """Return whether all readers are stores or rows of numbers, which ignore axes of extent 1."""
     users = scope.users_of(node)
     stored = users and all(u.op.kind == "update" and takes_dropped(u, node) for u in users)
     return bool(stored or (users and all(map(is_row, users))))
 
 
 def is_row(node: Node) -> bool:
-    """Whether a node concatenates numbers into one row."""
+    """Return whether a node concatenates numbers into one row."""
     return node.op is CONCATENATE and all(
         a.op is RESHAPE and not a.args[0].type.shape and a.type.ndim == 1 for a in node.args
     )
 
 
 def drops_ones(node: Node, users: Sequence[Node]) -> bool:
-    """Whether the axes of extent 1 of a slice do not matter to its only reader."""
+    """Return whether the axes of extent 1 of a slice do not matter to its only reader."""
     if node.op is not SLICE or len(users) != 1 or 1 not in (shape := node.type.shape):
         return False
     if users[0].op is RESHAPE:
@@ -222,13 +222,13 @@ def drops_ones(node: Node, users: Sequence[Node]) -> bool:
 
 
 def _is_moved(part: Node, store: Node) -> bool:
-    """Whether a slice is stored unchanged into an array of the same dtype."""
+    """Return whether a slice is stored unchanged into an array of the same dtype."""
     sets = store.op.name == "set" and store.type.dtype == part.type.dtype
     return sets and len(store.args) == 2 and store.args[1] is part and store.args[0] is not part
 
 
 def takes_dropped(store: Node, value: Node) -> bool:
-    """Whether the stored value is another one with axes of extent 1 added."""
+    """Return whether the stored value is another one with axes of extent 1 added."""
     if len(store.args) != 2 or store.args[1] is not value or store.args[0] is value or value.op is not RESHAPE:
         return False
     return 1 in value["shape"] and list(value.args[0].type.shape) == without_ones(value["shape"])
@@ -252,7 +252,7 @@ def _reshape_rows(node: Node, axes: Axes, rows: Size) -> int:
 
 
 def _place_of(first: int, last: int, before: Shape, after: Shape) -> int | None:
-    """The axis that the axes from ``first`` to ``last`` become in a reshape, or None."""
+    """Return the axis that the axes from ``first`` to ``last`` become in a reshape, or None."""
     size, ahead = product(before[first:last]), product(before[:first])
     return next((k for k, s in enumerate(after) if s == size and product(after[:k]) == ahead), None)
 
@@ -274,7 +274,7 @@ RESHAPE = Move(
 
 
 def reshape(x: Node, shape: Shape) -> Node:
-    """``np.reshape`` in C order; one size may be -1."""
+    """Return ``np.reshape`` in C order; one size may be -1."""
     source = x.type.shape
     if -1 in shape:
         known = product(tuple(s for s in shape if s != -1))
@@ -313,7 +313,7 @@ def _slice_numpy(node: Node, values: Sequence[Value], size: Callable[[Size], int
 
 
 def concrete_slices(node: Node, size: Callable[[Size], int]) -> tuple[slice, ...]:
-    """The Python slices of a ``slice`` or ``update`` node for the sizes of one run."""
+    """Return the Python slices of a ``slice`` or ``update`` node for the sizes of one run."""
     result: list[slice] = []
     for start, length, step in node["slices"]:
         result.append(_part(size(start), size(length), step))
@@ -321,13 +321,13 @@ def concrete_slices(node: Node, size: Callable[[Size], int]) -> tuple[slice, ...
 
 
 def _part(first: int, count: int, step: int) -> slice:
-    """The slice of ``count`` elements from ``first`` on."""
+    """Return the slice of ``count`` elements from ``first`` on."""
     stop = first + count * step
     return slice(first, None if stop < 0 else stop, step) if count else slice(0, 0)
 
 
 def slice_guards(slices: tuple[tuple[Size, Size, int], ...], shape: Shape) -> list[Guard]:
-    """The guards that the first and last element of every slice exist, or that it is empty and begins within the axis."""
+    """Return the guards that the first and last element of every slice exist, or that it is empty and begins within the axis."""
     guards: list[Guard] = []
     for (start, length, step), extent in zip(slices, shape, strict=True):
         last = start + (length - 1) * step
@@ -338,7 +338,7 @@ def slice_guards(slices: tuple[tuple[Size, Size, int], ...], shape: Shape) -> li
 
 
 def places(slices: Slices, shape: Sequence[Size], scope: Any, *, drops: bool = False) -> str:
-    """The index of a slice as Python text; with ``drops``, axes of extent 1 are indexed by numbers."""
+    """Return the index of a slice as Python text; with ``drops``, axes of extent 1 are indexed by numbers."""
     parts: list[str] = []
     for (start, length, step), extent in zip(slices, shape, strict=True):
         first, count = scope.size(start), scope.size(length)
@@ -359,7 +359,7 @@ def _slice_text(node: Node, x: str, scope: Any) -> str | None:
 
 
 def _slice_rows(node: Node, axes: Axes, rows: Size) -> int:
-    """The axis of rows for a slice of all rows, or of all but a fixed number of first and last ones."""
+    """Return the axis of rows for a slice of all rows, or of all but a fixed number of first and last ones."""
     axis = common_axis(axes)
     start, length, step = node["slices"][axis]
     less = missing_rows(length, node.args[0].type.shape[axis])
@@ -402,13 +402,13 @@ Slices = tuple[tuple[Size, Size, int], ...]
 
 
 def slice_(x: Node, slices: Slices) -> Node:
-    """The part of ``x`` given by ``(start, length, step)`` for each axis."""
+    """Return the part of ``x`` given by ``(start, length, step)`` for each axis."""
     whole = tuple((0, s, 1) for s in x.type.shape)
     return x if slices == whole else make(SLICE, (x,), slices=slices)
 
 
 def flip(x: Node, axes: tuple[int, ...]) -> Node:
-    """``np.flip``."""
+    """Return ``np.flip``."""
     return slice_(x, tuple((s - 1, s, -1) if k in axes else (0, s, 1) for k, s in enumerate(x.type.shape)))
 
 
@@ -495,5 +495,5 @@ CONCATENATE = Concatenate(
 
 
 def concatenate(parts: Sequence[Node], axis: int) -> Node:
-    """``np.concatenate`` of parts of one dtype."""
+    """Return ``np.concatenate`` of parts of one dtype."""
     return parts[0] if len(parts) == 1 else make(CONCATENATE, parts, axis=axis)

@@ -26,7 +26,7 @@ class Index(NamedTuple):
     offset: Size = 0
 
     def through(self, start: Size, step: int) -> Index:
-        """The same index into a slice that begins at ``start`` with ``step``."""
+        """Return the same index into a slice that begins at ``start`` with ``step``."""
         return Index(self.variable, self.step * step, self.offset * step + start)
 
 
@@ -84,7 +84,7 @@ class Move(Op):
 
 
 def show(shape: Sequence[Size]) -> str:
-    """A shape as NumPy prints it, with the sizes seen at capture."""
+    """Return a shape as NumPy prints it, with the sizes seen at capture."""
     return shape_text([*map(size_text, shape)])
 
 
@@ -94,7 +94,7 @@ def shape_text(sizes: Sequence[str]) -> str:
 
 
 def same(left: Size, right: Size) -> bool:
-    """Whether two sizes may be equal: structurally, or as seen at capture."""
+    """Return whether two sizes may be equal: structurally, or as seen at capture."""
     if left == right:
         return True
     seen = hint(left), hint(right)
@@ -127,7 +127,7 @@ def broadcast_shapes(shapes: Sequence[Shape]) -> Shape:
 
 
 def normalise_axis(axis: int, ndim: int, name: str = "") -> int:
-    """A nonnegative axis; ``name`` is the parameter's name, for messages."""
+    """Return a nonnegative axis; ``name`` is the parameter's name, for messages."""
     axis = operator.index(axis)
     if not -ndim <= axis < ndim:
         raise AxisError(f"{name}{': ' * bool(name)}axis {axis} is out of bounds for array of dimension {ndim}")

@@ -44,12 +44,12 @@ NAMED = Named(
 
 
 def named(x: Node) -> Node:
-    """``x`` as a distinct node."""
+    """Return ``x`` as a distinct node."""
     return make(NAMED, (x,), serial=next(_serial))
 
 
 def is_bare(node: Node) -> bool:
-    """Whether a value is made of constants alone, so that equal ones cannot be told apart."""
+    """Return whether a value is made of constants alone, so that equal ones cannot be told apart."""
     pending, seen = [node], {node}
     while pending:
         one = pending.pop()
@@ -62,7 +62,7 @@ def is_bare(node: Node) -> bool:
 
 
 def unnamed(results: Sequence[Node]) -> list[Node]:
-    """``results`` with every ``named`` removed, since rules do not look through them."""
+    """Return ``results`` with every ``named`` removed, since rules do not look through them."""
     order = topological(results)
     if all(n.op is not NAMED for n in order):
         return list(results)

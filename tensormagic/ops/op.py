@@ -79,22 +79,22 @@ class Leaf(Op):
 
 
 def is_cheap(op: Operation) -> bool:
-    """Whether an element-wise function costs no more than reading its operand again."""
+    """Return whether an element-wise function costs no more than reading its operand again."""
     return op.kind == "pointwise" and 0 < op.weight <= CHEAP
 
 
 def has_negative_size(node: Node) -> bool:
-    """Whether a size of the result may be negative for some data."""
+    """Return whether a size of the result may be negative for some data."""
     return not all(is_at_least(s, 0) for s in node.type.shape)
 
 
 def plainly(node: Node) -> str:
-    """What messages call the op, if a user would not know its name; else empty."""
+    """Return what messages call the op, if a user would not know its name; else empty."""
     return node.op.plainly
 
 
 def as_form(value: Value, form: str) -> Value:
-    """A rank-0 value as array, NumPy scalar or Python number; tapes and values on a device stay as they are."""
+    """Return a rank-0 value as array, NumPy scalar or Python number; tapes and values on a device stay as they are."""
     if form == "tape" or type(value) in AWAY:
         return value
     if form == "array":

@@ -129,12 +129,12 @@ class Opaque(Op):
 
 
 def along_axis(node: Node, axes: Axes, _rows: Size) -> int:
-    """The axis of rows for a call that runs along its own ``axis``, which must be another one."""
+    """Return the axis of rows for a call that runs along its own ``axis``, which must be another one."""
     return other_axis(axes, (node["axis"],))
 
 
 def in_stack(node: Node, axes: Axes, _rows: Size) -> int:
-    """The axis of rows for a call on stacks of matrices, along an axis of the stack."""
+    """Return the axis of rows for a call on stacks of matrices, along an axis of the stack."""
     axis = common_axis(axes)
     if any(axis >= n.type.ndim - 2 for n in node.args):
         raise Mixed("works on matrices that have the rows within them")
@@ -206,5 +206,5 @@ def item(node: Node, index: int) -> Node:
 
 
 def items(node: Node) -> tuple[Node, ...]:
-    """Every result of ``node``."""
+    """Return every result of ``node``."""
     return tuple(item(node, k) for k in range(len(node.types)))

@@ -95,7 +95,7 @@ class Pointwise(Op):
             object.__setattr__(self, "arity", self.numpy.nin)
 
     def __call__(self, *operands: Any) -> Node:
-        """The node of this function on nodes and Python numbers, promoted and broadcast as NumPy does."""
+        """Return the node of this function on nodes and Python numbers, promoted and broadcast as NumPy does."""
         nodes = [operand if isinstance(operand, Node) else constant(operand) for operand in operands]
         types = [n.type for n in nodes]
         first = types[0]
@@ -112,7 +112,7 @@ class Pointwise(Op):
         return astype(make(self, nodes), out) if is_stored(out) else make(self, nodes)
 
     def resolve(self, types: Sequence[Type]) -> Signature:
-        """The dtypes of the loop for operands of these types (NEP 50)."""
+        """Return the dtypes of the loop for operands of these types (NEP 50)."""
         try:
             return _loop(self, tuple([(t.dtype, t.form == "python") for t in types]))
         except TypeError as error:
@@ -151,7 +151,7 @@ class Pointwise(Op):
         return self._of_numbers(node, given, infix, forms, scope)
 
     def _infix(self, node: Node, given: Sequence[str]) -> str | None:
-        """A Python operator, if the scalar code is one and means the same as NumPy's on numbers and arrays; else None."""
+        """Return a Python operator, if the scalar code is one and means the same as NumPy's on numbers and arrays, or None."""
         kind = node.args[0].type.dtype.kind
         source = self.source if isinstance(self.source, str) else self.source.get(kind, "")
         fits = kind in "fiub" and node.args[0].type.dtype != np.float16 and _OPERATOR.fullmatch(source)
@@ -203,7 +203,7 @@ class Pointwise(Op):
         return self.between(node)
 
     def scalar_source(self, node: Node) -> str | None:
-        """The scalar expression for the node's dtypes; None where it runs in NumPy."""
+        """Return the scalar expression for the node's dtypes, or None where it runs in NumPy."""
         dtype = node.args[0].type.dtype
         if isinstance(self.source, str):
             return self.source if dtype.kind == "f" and dtype.itemsize in {4, 8} else None
@@ -214,7 +214,7 @@ class Pointwise(Op):
         return [(s, "==", t) for a in node.args for s, t in zip(a.type.shape, shape, strict=True) if s != t]
 
     def is_step(self, node: Node) -> bool:
-        """Whether the function is piecewise constant for the node's dtypes."""
+        """Return whether the function is piecewise constant for the node's dtypes."""
         return node.args[0].type.dtype.kind in self.step if isinstance(self.step, str) else self.step
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
@@ -256,7 +256,7 @@ _WITHIN = {"bitwise_and", "bitwise_or", "bitwise_xor", "right_shift"}  # of 64 b
 
 
 def whole_number(node: Node) -> int | None:
-    """The value of an integer constant, in any form; None for any other node."""
+    """Return the value of an integer constant, in any form, or None for any other node."""
     while node.op.name == "form":
         node = node.args[0]
     whole = node.op is CONSTANT and not node.type.shape and node.type.dtype.kind in "iu"
@@ -277,22 +277,22 @@ _OPERATOR = re.compile(r"-?\{0\}( ([-+*/&|^]|[<>]=?|[=!]=) (\{[01]\}|0))?")
 
 
 def _wrapped(number: int) -> int:
-    """An integer in 64 bits."""
+    """Return an integer in 64 bits."""
     return number if -(2**63) <= number < 2**63 else (number + 2**63) % 2**64 - 2**63
 
 
 def broadcasts(op: Op) -> bool:
-    """Whether NumPy's function of an op broadcasts its operands."""
+    """Return whether NumPy's function of an op broadcasts its operands."""
     return isinstance(op, Pointwise) and (isinstance(op.numpy, np.ufunc) or op.numpy is np.where)
 
 
 def takes_whole(operand: Node, node: Node) -> bool:
-    """Whether an operand has the shape of ``node``, and is not itself a broadcast."""
+    """Return whether an operand has the shape of ``node``, and is not itself a broadcast."""
     return operand.type.shape == node.type.shape and operand.op.name != "broadcast"
 
 
 def in_parts(function: Callable[..., Value], operands: Sequence[Value]) -> Value:
-    """``function(*operands)``; large arrays are computed in parts, so that an interrupt is noticed in between."""
+    """Return ``function(*operands)``; large arrays are computed in parts, so that an interrupt is noticed in between."""
     arrays = [v for v in operands if isinstance(v, np.ndarray) and v.ndim]
     whole = max(arrays, key=lambda v: v.size, default=None)
     if (
@@ -323,7 +323,7 @@ LARGE = 1 << 12  # elements, from which storing into memory that is at hand is f
 
 @functools.cache
 def _of_one(op: Pointwise, dtype: np.dtype[Any], count: int) -> np.dtype[Any] | None:
-    """The dtype of the result if all operands have one dtype that the loop takes as it is; else None."""
+    """Return the dtype of the result if all operands have one dtype that the loop takes as it is, or None."""
     if is_stored(dtype):
         return None
     try:
@@ -335,7 +335,7 @@ def _of_one(op: Pointwise, dtype: np.dtype[Any], count: int) -> np.dtype[Any] | 
 
 @functools.cache
 def _loop(op: Pointwise, operands: tuple[tuple[np.dtype[Any], bool], ...]) -> Signature:
-    """The dtypes of an op's loop for operands given by dtype and weakness."""
+    """Return the dtypes of an op's loop for operands given by dtype and weakness."""
     if any(dtype.kind not in "biufc" and not is_stored(dtype) for dtype, _ in operands):
         raise TypeError
     alone = all(weak for _, weak in operands)
@@ -346,12 +346,12 @@ def _loop(op: Pointwise, operands: tuple[tuple[np.dtype[Any], bool], ...]) -> Si
 
 
 def computed_in(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype in which functions of ``dtype`` are computed: single precision for bfloat16."""
+    """Return the dtype in which functions of ``dtype`` are computed: single precision for bfloat16."""
     return SINGLE if is_stored(dtype) else dtype
 
 
 def in_single(op: Op, nodes: Sequence[Node], **params: Any) -> Node:
-    """A node that accumulates into its first operand; bfloat16 is accumulated in single precision."""
+    """Return a node that accumulates into its first operand; bfloat16 is accumulated in single precision."""
     dtype = nodes[0].type.dtype
     if not is_stored(dtype):
         return make(op, nodes, **params)
@@ -436,7 +436,7 @@ ASTYPE = Cast(name="astype", weight=2, keeps_sign=True, numpy=_to_kind, source="
 
 
 def astype(x: Node, dtype: Any) -> Node:
-    """``x.astype(dtype)``; a constant is converted at once, a Python number that does not fit raises as in NumPy."""
+    """Return ``x.astype(dtype)``; a constant is converted at once, a Python number that does not fit raises as in NumPy."""
     dtype = np.dtype(dtype)
     if x.type.dtype == dtype:
         return x

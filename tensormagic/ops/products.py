@@ -15,7 +15,7 @@ _PRODUCTS = {
 
 
 def product(subscripts: str, args: Sequence[str]) -> str:
-    """The text of a contraction of two operands: a matrix product if it is one, else ``einsum``.
+    """Return the text of a contraction of two operands: a matrix product if it is one, else ``einsum``.
 
     >>> product("ij,ik->jk", ["X", "r"]), product("ij,jk->ik", ["X", "W"])
     ('X.T @ r', 'X @ W')

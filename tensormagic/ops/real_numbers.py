@@ -23,7 +23,7 @@ class UnknownError(Exception):
 
 @cache
 def numbers() -> Any:
-    """An mpmath context with enough digits; raises ImportError if mpmath is not installed."""
+    """Return an mpmath context with enough digits; raises ImportError if mpmath is not installed."""
     import mpmath
 
     mp = mpmath.mp.clone()
@@ -33,7 +33,7 @@ def numbers() -> Any:
 
 @cache
 def _functions() -> Mapping[str, Any]:
-    """The functions that scalar texts of ops call, over mpmath numbers."""
+    """Return the functions that scalar texts of ops call, over mpmath numbers."""
     mp = numbers()
 
     def real(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -92,7 +92,7 @@ def _trunc(x: Any) -> Any:
 
 
 def real_number(value: Any) -> Any:
-    """A number as an exact mpmath number."""
+    """Return a number as an exact mpmath number."""
     return numbers().mpf(float(value)) if not isinstance(value, bool | np.bool_) else bool(value)
 
 
@@ -102,7 +102,7 @@ def reals(values: Any) -> Any:
 
 
 def real_values(node: Node, values: Sequence[Any], size: Callable[[Any], int]) -> Any:
-    """The exact value of ``node`` for exact operands, given as arrays of objects; nan where it is undefined.
+    """Return the exact value of ``node`` for exact operands, given as arrays of objects; nan where it is undefined.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def _of_op(op: Pointwise, kind: str, arity: int) -> Callable[..., Any]:
 
 
 def ulps(value: Any, true: Any, dtype: Any) -> float:
-    """The error of ``value`` in units in the last place of the true value; 0 for a correct overflow."""
+    """Return the error of ``value`` in units in the last place of the true value; 0 for a correct overflow."""
     mp, info = numbers(), np.finfo(dtype)
     if abs(true) >= mp.mpf(float(info.max)) * (1 + mp.mpf(float(info.eps)) / 4):
         return 0.0 if np.isinf(value) and (value > 0) == (true > 0) else np.inf

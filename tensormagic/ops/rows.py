@@ -27,7 +27,7 @@ SUM = "add"
 
 
 def is_linear(node: Node, axes: Axes) -> bool:
-    """Whether a node of partial sums over rows is itself a partial sum: the node of the sums is the sum of the parts' nodes."""
+    """Return whether a node of partial sums over rows is itself a partial sum: the node of the sums is the sum of the parts' nodes."""
     summed = [a == SUM for a in axes]
     if any(a is not None and a != SUM for a in axes):
         return False
@@ -65,7 +65,7 @@ class Merged(int):
 
 
 def shifted(axis: int, by: int) -> int:
-    """An axis of rows with its number changed by ``by``."""
+    """Return an axis of rows with its number changed by ``by``."""
     return Merged(axis + by, axis.of, axis.at) if isinstance(axis, Merged) else axis + by
 
 
@@ -74,7 +74,7 @@ class Mixed(Exception):  # noqa: N818 (caught where the user's line is known)
 
 
 def common_axis(axes: Sequence[int | None]) -> int:
-    """The axis of rows that all operands have."""
+    """Return the axis of rows that all operands have."""
     found = set(axes)
     if found == {None}:
         raise Mixed("has a size that follows from the number of rows")
@@ -91,7 +91,7 @@ def common_axis(axes: Sequence[int | None]) -> int:
 
 
 def other_axis(axes: Axes, own: Sequence[int]) -> int:
-    """The axis of rows for an op that runs along its own axes and keeps the shape."""
+    """Return the axis of rows for an op that runs along its own axes and keeps the shape."""
     axis = common_axis(axes)
     if axis in own:
         raise Mixed("runs along the rows, and each of these depends on others")
@@ -99,7 +99,7 @@ def other_axis(axes: Axes, own: Sequence[int]) -> int:
 
 
 def missing_rows(size: Size, rows: Size) -> int | None:
-    """How much smaller a size is than the number of rows; None if that is not a known number of at least 0.
+    """Return how much smaller a size is than the number of rows, or None if that is not a known number of at least 0.
 
     Examples
     --------
@@ -113,18 +113,18 @@ def missing_rows(size: Size, rows: Size) -> int | None:
 
 
 def is_multiple(size: Size, rows: Size) -> bool:
-    """Whether a size is a multiple of the number of rows for every such number."""
+    """Return whether a size is a multiple of the number of rows for every such number."""
     own = atoms(rows)
     return bool(own) and set(own) <= set(atoms(size)) and size == substitute(size, dict.fromkeys(own, 1)) * rows
 
 
 def rows_in(shape: Sequence[Size], rows: Size) -> int | None:
-    """The first axis of a shape as long as the batch, or shorter by a fixed number; else None."""
+    """Return the first axis of a shape as long as the batch, or shorter by a fixed number, or None."""
     return next((k for k, size in enumerate(shape) if missing_rows(size, rows) is not None), None)
 
 
 def axis_of_rows(node: Node, axes: Axes, rows: Size) -> Found:
-    """The axis of rows in a result; for a partial result, the ufunc that combines two.
+    """Return the axis of rows in a result; for a partial result, the ufunc that combines two.
 
     Parameters
     ----------

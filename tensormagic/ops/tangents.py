@@ -11,7 +11,7 @@ from tensormagic.ops.op import Tangent
 
 
 def total(terms: Sequence[Node]) -> Tangent:
-    """The sum of tangents or cotangents; None if there are none. Terms with a common mask are added under it."""
+    """Return the sum of tangents or cotangents, or None if there are none. Terms with a common mask are added under it."""
     result: Tangent = None
     for term in terms:
         result = term if result is None else _add_masked(result, term)
@@ -32,7 +32,7 @@ def _add_masked(left: Node, right: Node) -> Node:
 
 
 def _holds(mask: tuple[Node, Node, bool]) -> Node:
-    """The mask of where a masked value is not zero."""
+    """Return the mask of where a masked value is not zero."""
     from tensormagic.ops.scalars.scalar import logical_not
 
     return logical_not(mask[0]) if mask[2] else mask[0]
@@ -44,7 +44,7 @@ def _mask(where: Callable[..., Node], cond: Node, value: Node, zero_first: bool)
 
 
 def masked(node: Node) -> tuple[Node, Node, bool] | None:
-    """``(condition, value, zero_first)`` if ``node`` is masked with zeros by a condition, also below moves; else None."""
+    """Return ``(condition, value, zero_first)`` if ``node`` is masked with zeros by a condition, also below moves, or None."""
     if node.op.name == "where":
         for position, zero_first in ((2, False), (1, True)):
             zero = node.args[position]
@@ -60,7 +60,7 @@ def masked(node: Node) -> tuple[Node, Node, bool] | None:
 
 
 def masked_by(condition: Node, value: Node, *, zero_first: bool = False) -> Node:
-    """``value`` where a condition holds (or fails, with ``zero_first``), and zero elsewhere."""
+    """Return ``value`` where a condition holds (or fails, with ``zero_first``), and zero elsewhere."""
     from tensormagic.ops.scalars.scalar import where
 
     return _mask(where, condition, value, zero_first)
@@ -75,7 +75,7 @@ _MOVES: dict[str, Callable[[Node, Node], Node]] = {
 
 
 def multiply_by(partial: Node, tangent: Node) -> Node:
-    """``partial * tangent``; structural zeros of the tangent stay zero even if the partial is infinite."""
+    """Return ``partial * tangent``; structural zeros of the tangent stay zero even if the partial is infinite."""
     from tensormagic.ops.reverse.cancelled import product
     from tensormagic.ops.reverse.support import scaled
 

@@ -96,12 +96,12 @@ ADD_AT = Update(name="add_at", joins="add", linear="together", doc="x with x[i] 
 
 
 def zeros_like(x: Node, dtype: Any = None) -> Node:
-    """Zeros in the shape of ``x``."""
+    """Return zeros in the shape of ``x``."""
     return broadcast(constant(np.dtype(dtype or x.type.dtype).type(0)), x.type.shape)
 
 
 def place_in(stack: Node, index: Node) -> Slices:
-    """The slice of one element of a stack."""
+    """Return the slice of one element of a stack."""
     at = size_of(index)
     if at is None:
         raise AssertionError
@@ -109,7 +109,7 @@ def place_in(stack: Node, index: Node) -> Slices:
 
 
 def set_at(x: Node, value: Node, slices: Slices) -> Node:
-    """``x`` with the slice ``slices`` replaced by ``value``; ``x`` itself if ``value`` is that slice."""
+    """Return ``x`` with the slice ``slices`` replaced by ``value``; ``x`` itself if ``value`` is that slice."""
     own = value
     while own.op is RESHAPE:
         own = own.args[0]
@@ -119,12 +119,12 @@ def set_at(x: Node, value: Node, slices: Slices) -> Node:
 
 
 def add_at(x: Node, value: Node, slices: Slices) -> Node:
-    """``x`` with ``value`` added to the slice ``slices``."""
+    """Return ``x`` with ``value`` added to the slice ``slices``."""
     return make(ADD_AT, (x, value), slices=slices)
 
 
 def accumulate(old: Tangent, new: Node) -> Node:
-    """``old + new``; parts added to zeros go directly into ``old`` instead of through a dense array."""
+    """Return ``old + new``; parts added to zeros go directly into ``old`` instead of through a dense array."""
     if old is None:
         return new
     if new.type.form == "tape":
@@ -142,7 +142,7 @@ def accumulate(old: Tangent, new: Node) -> Node:
 
 
 def _parts(node: Node) -> list[Node] | None:
-    """The additions to zeros, part by part, that make ``node``; None if it is anything else."""
+    """Return the additions to zeros, part by part, that make ``node``, or None if it is anything else."""
     links: list[Node] = []
     while node.op.kind in {"update", "opaque"} and node.op.joins == "add":
         links.append(node)

@@ -56,7 +56,7 @@ def _refuse_effects(graph: Graph) -> None:
 
 
 def _apart_from_here(nodes: Sequence[Node], wanted: Sequence[Node]) -> tuple[list[Node], Callable[[], dict[Node, Any]]]:
-    """The uncomputed nodes among ``nodes``, and a function that computes them without the lock, over copies of ``wanted`` inputs."""
+    """Return the uncomputed nodes among ``nodes``, and a function that computes them without the lock, over copies of ``wanted`` inputs."""
     with lock:
         there, table = kept.values.here(), kept.values.table()
         known = {n: there[n] for n in wanted}
@@ -89,7 +89,7 @@ def _apart_from_here(nodes: Sequence[Node], wanted: Sequence[Node]) -> tuple[lis
 def _computing(
     program: Executable, leaves: Sequence[Node], values: Sequence[Any], sizes: dict[Any, int], sites: residence.Sites
 ) -> Callable[[], list[Any]]:
-    """A function that computes a program's results for the present values, on the device or here."""
+    """Return a function that computes a program's results for the present values, on the device or here."""
     on_device = program.device != "cpu" and not floating.raises() and program.is_for_device(sizes, values)
     if not on_device:
         values = [residence.hosted(v, leaf) for leaf, v in zip(leaves, values, strict=True)]

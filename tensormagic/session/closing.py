@@ -17,7 +17,7 @@ from tensormagic.transform.values import Parts, absorbed, parted
 def close_over(
     nodes: Sequence[Node], leaves: Sequence[Node] = (), guards: Any = (), *, use_values: bool = True
 ) -> Closed:
-    """The graph of ``nodes``, cut at inputs and at known values, except where rules see more in the whole than in its parts.
+    """Return the graph of ``nodes``, cut at inputs and at known values, except where rules see more in the whole than in its parts.
 
     A constant stays a constant even if its value was computed, as equal constants are one node wherever they are used.
     """
@@ -42,12 +42,12 @@ def close_over(
 
 
 def _is_constant(n: Node) -> bool:
-    """Whether a node is a constant, or moves the elements of one."""
+    """Return whether a node is a constant, or moves the elements of one."""
     while n.op.kind == "move" and len(n.needs) == 1:
         n = n.needs[0]
     return n.op is CONSTANT
 
 
 def absorbed_in(closed: Closed) -> Parts:
-    """The nodes whose rounding rules absorb in a graph."""
+    """Return the nodes whose rounding rules absorb in a graph."""
     return absorbed(closed, executable(closed.graph).rewritten)

@@ -35,7 +35,7 @@ from tensormagic.transform.values import absorbed, parted
 
 
 def value_of(leaf: Node) -> Any:
-    """The value of a graph's leaf on the host."""
+    """Return the value of a graph's leaf on the host."""
     return residence.hosted(_held(leaf), leaf)
 
 
@@ -50,17 +50,17 @@ def place(node: Node) -> None:
 
 
 def shape_of(leaf: Node) -> tuple[int, ...]:
-    """The shape of a leaf's value, wherever that is stored."""
+    """Return the shape of a leaf's value, wherever that is stored."""
     return np.shape(_held(leaf))
 
 
 def stays(leaf: Node) -> bool:
-    """Whether a leaf's value belongs on the device."""
+    """Return whether a leaf's value belongs on the device."""
     return residence.stays(_held(leaf))
 
 
 def _held(leaf: Node) -> Any:
-    """A leaf's value where it is stored; recomputed if it was dropped."""
+    """Return a leaf's value where it is stored; recomputed if it was dropped."""
     found = kept.held(leaf)
     if found is None:
         have([leaf])
@@ -69,7 +69,7 @@ def _held(leaf: Node) -> Any:
 
 
 def compute(nodes: Sequence[Node], names: Sequence[str] = ()) -> list[Any]:
-    """The values of ``nodes`` on the host, computed in one run; ``names`` are the user's names, for messages."""
+    """Return the values of ``nodes`` on the host, computed in one run; ``names`` are the user's names, for messages."""
     have(nodes)
     found = [*map(kept.values.here().__getitem__, nodes)]
     if in_use:
@@ -145,7 +145,7 @@ def _run(pending: list[Node], there: MutableMapping[Node, Any]) -> list[Any]:
 
 
 def _at_once(node: Node) -> Any:
-    """The value of a small operation on known values, or on elements of small arrays; None if a graph must be closed."""
+    """Return the value of a small operation on known values, or on elements of small arrays, or None if a graph must be closed."""
     if (
         config.tier == "numba"
         or config.device != "cpu"
@@ -162,14 +162,14 @@ def _at_once(node: Node) -> Any:
 
 
 def number_of(size: Size) -> int:
-    """The number of a size: seen at capture, or computed."""
+    """Return the number of a size: seen at capture, or computed."""
     if nodes_of(size):
         compute(nodes_of(size))
     return kept.number(size)
 
 
 def bound(nodes: Sequence[Node]) -> tuple[Closed, list[Any], dict[Any, int]]:
-    """The graph of ``nodes``, the values of its parameters, and the sizes; cut at known values."""
+    """Return the graph of ``nodes``, the values of its parameters, and the sizes; cut at known values."""
     closed = close_over(nodes)
     values = [_held(leaf) for leaf in closed.leaves]
     for guard in closed.before:
@@ -207,7 +207,7 @@ def _by_form(nodes: Sequence[Node]) -> tuple[Closed, list[Any], dict[Any, int]] 
 
 
 def _extent(a: Atom) -> int:
-    """The number of a symbol at capture, or of a node."""
+    """Return the number of a symbol at capture, or of a node."""
     return int(a.hint if isinstance(a, Symbol) else compute([a])[0])  # type: ignore[arg-type]
 
 

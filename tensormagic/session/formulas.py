@@ -16,7 +16,7 @@ from tensormagic.transform.rewriting.users.trial import changes_digits
 
 
 def form_of(result: Node, leaves: Sequence[Node]) -> Form | None:
-    """A function that computes ``result`` from numbers for ``leaves``, if a rule that changes digits has changed it; else None."""
+    """Return a function that computes ``result`` from numbers for ``leaves``, if a rule that changes digits has changed it, or None."""
     closed = close_over([result], use_values=False)
     if not {*closed.leaves} <= {*leaves}:
         return None

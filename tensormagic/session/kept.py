@@ -46,17 +46,17 @@ def keep(known: Mapping[Node, Node]) -> None:
 
 
 def is_computed(node: Node) -> bool:
-    """Whether the value of ``node`` is there."""
+    """Return whether the value of ``node`` is there."""
     return node in values.here() or node.op is CONSTANT
 
 
 def is_near(node: Node) -> bool:
-    """Whether ``node`` has been computed, here or for another device."""
+    """Return whether ``node`` has been computed, here or for another device."""
     return any(node in there for there in values.near())
 
 
 def held(leaf: Node) -> Any:
-    """The value of an input, or a computed value, where it is stored; None if it was dropped."""
+    """Return the value of an input, or a computed value, where it is stored, or None if it was dropped."""
     for there in values.near():
         if leaf in there:
             return there[leaf]
@@ -72,7 +72,7 @@ def held(leaf: Node) -> Any:
 
 
 def device_array(node: Node) -> Any:
-    """The array of ``node`` on the device; None if it is not computed, or belongs on the host."""
+    """Return the array of ``node`` on the device, or None if it is not computed, or belongs on the host."""
     found = next((there[node] for there in values.near() if node in there), None)
     if found is None and node.op is INPUT and isinstance(node["source"], Snapshot):
         found = node["source"].value
@@ -80,12 +80,12 @@ def device_array(node: Node) -> Any:
 
 
 def norm_of(node: Node) -> float:
-    """The Euclidean norm of a value on the device; only one number is copied."""
+    """Return the Euclidean norm of a value on the device; only one number is copied."""
     return residence.norm(values.here()[node])
 
 
 def is_away(node: Node) -> bool:
-    """Whether a computed value is stored only on a device."""
+    """Return whether a computed value is stored only on a device."""
     value = values.here().get(node)
     return isinstance(value, residence.Resident) and not value.on_host
 
@@ -105,18 +105,18 @@ def wait_for(nodes: Sequence[Node]) -> None:
 
 
 def coming_for(nodes: Sequence[Node]) -> set[Future[Any]]:
-    """The background computations that ``nodes`` need."""
+    """Return the background computations that ``nodes`` need."""
     there = values.here()
     return {coming[n] for n in topological(nodes, stop=there.__contains__) if n in coming and n not in there}
 
 
 def is_frozen(value: np.ndarray[Any, Any]) -> bool:
-    """Whether nobody can store into an array."""
+    """Return whether nobody can store into an array."""
     return not value.flags.writeable and (value.base is None or not getattr(value.base, "flags", value.flags).writeable)
 
 
 def number(size: Size) -> int:
-    """The number of a size: seen at capture, or computed."""
+    """Return the number of a size: seen at capture, or computed."""
     if isinstance(size, int):
         return size
     there = values.here()
@@ -137,7 +137,7 @@ _fresh = 0  # bytes of values since then
 
 
 def freeze(value: Any) -> Any:
-    """A value made read-only, to be kept."""
+    """Return a value made read-only, to be kept."""
     global _fresh
     if live_values.is_large(value):
         _fresh += value.nbytes

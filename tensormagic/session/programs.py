@@ -22,7 +22,7 @@ _LAST = 16  # programs that are kept whatever their size
 
 
 def executable(graph: Graph, level: str | None = None) -> Executable:
-    """The executable of a closed graph: the same one for an equal graph."""
+    """Return the executable of a closed graph: the same one for an equal graph."""
     chosen = choices(level or "")
     key = (graph, chosen)
     with lock:
@@ -37,7 +37,7 @@ def executable(graph: Graph, level: str | None = None) -> Executable:
 
 
 def has_executable(graph: Graph, level: str | None = None) -> bool:
-    """Whether the executable of a closed graph exists, so that asking for it takes no time."""
+    """Return whether the executable of a closed graph exists, so that asking for it takes no time."""
     with lock:
         return (graph, choices(level or "")) in _executables
 
@@ -57,7 +57,7 @@ def _running(graph: Graph, rewritten: Rewritten) -> Executable:
 
 
 def executable_as(graph: Graph, rewritten: Graph) -> Executable:
-    """The executable of a graph that was rewritten elsewhere; the rules in force here do not apply."""
+    """Return the executable of a graph that was rewritten elsewhere; the rules in force here do not apply."""
     return _running(graph, Rewritten(rewritten))
 
 

@@ -50,12 +50,12 @@ class Doing:
         return shown(work) if work else None
 
     def far(self) -> Far | None:
-        """The progress; None if nothing is done."""
+        """Return the progress, or None if nothing is done."""
         found = self.shown
         return None if found is None else self.far_with(*found)
 
     def far_with(self, what: Executable | work.Stage, since: float) -> Far:
-        """How far it is with something."""
+        """Return how far it is with something."""
         elapsed = time.perf_counter() - since
         if isinstance(what, work.Counted):
             return Far(f"{what} · {elapsed:.0f} s", what.done / max(what.count, 1), elapsed)
@@ -75,7 +75,7 @@ class Doing:
         return Far(" · ".join(parts), fraction, elapsed)
 
     def _iteration(self, tier: str) -> tuple[int, int] | None:
-        """The iteration of the outermost loop, and the number of iterations, or 0; None if there is no loop."""
+        """Return the iteration of the outermost loop, and the number of iterations, or 0, or None if there is no loop."""
         if tier not in _TIERS:
             return None
         for iteration, count in self.loops[:1]:
@@ -85,12 +85,12 @@ class Doing:
 
 
 def shown(doing: Sequence[tuple[Executable | work.Stage, float]]) -> tuple[Executable | work.Stage, float]:
-    """What is displayed: the computation, else the outermost stage of preparation."""
+    """Return what is displayed: the computation, else the outermost stage of preparation."""
     return next((one for one in doing if isinstance(one[0], Executable | work.Counted)), doing[0])
 
 
 def doing() -> Doing:
-    """What this thread does."""
+    """Return what this thread does."""
     return Doing(work.own.work, turning.loops, stoppable.flags)
 
 

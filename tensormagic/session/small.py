@@ -26,7 +26,7 @@ _INDICES = {POSITION, REQUIRE, SIZE}  # what indices that are data go through
 
 
 def by_numpy(node: Node) -> Any:
-    """The value of one small operation on known values; None if it is more than that, or NumPy warns or raises."""
+    """Return the value of one small operation on known values, or None if it is more than that, or NumPy warns or raises."""
     try:
         todo = _few(node)
         if not todo:
@@ -56,7 +56,7 @@ def by_numpy(node: Node) -> Any:
 
 
 def reads_device(node: Node) -> bool:
-    """Whether a value is computed from values that belong on the device, or from more than a few."""
+    """Return whether a value is computed from values that belong on the device, or from more than a few."""
     tables = kept.values.near()
     pending, seen = [node], {node}
     while pending:
@@ -73,7 +73,7 @@ def reads_device(node: Node) -> bool:
 
 
 def _few(node: Node) -> list[Node] | None:
-    """The uncomputed nodes that ``node`` needs, in order; None if there is more than one small operation among them.
+    """Return the uncomputed nodes that ``node`` needs, in order, or None if there is more than one small operation among them.
 
     Moves and stores do not count, nor does anything between integers and booleans: no rule makes these more accurate.
     """
@@ -127,14 +127,14 @@ def read_from(node: Node) -> list[Node]:
 
 
 def _missing(part: Node, whole: Node) -> list[Node]:
-    """What must be computed before a part of an array: the array's size and, if it is small, the array."""
+    """Return what must be computed before a part of an array: the array's size and, if it is small, the array."""
     there = kept.values.here()
     unknown = [a for s in whole.type.shape for a in nodes_of(s) if a not in there]
     return unknown or [whole] * (bool(whole.args) and _elements(part) < _elements(whole) <= SMALL)
 
 
 def _elements(node: Node) -> float:
-    """The number of elements; infinite if it depends on uncomputed data."""
+    """Return the number of elements; infinite if it depends on uncomputed data."""
     try:
         return math.prod([kept.number(s) for s in node.type.shape])
     except (KeyError, TypeError):
@@ -150,7 +150,7 @@ def _stays(node: Node) -> bool:
 
 
 def leaf_value(node: Node) -> Any:
-    """The value of a node that is computed, or has no operands."""
+    """Return the value of a node that is computed, or has no operands."""
     known = kept.values.here().get(node)
     if known is not None:
         return residence.hosted(known, node) if type(known) is residence.Resident else known

@@ -110,7 +110,7 @@ class Executable:
     def resident(
         self, values: Sequence[Any], names: Sequence[str] = (), sites: residence.Sites = residence.at_call
     ) -> list[Any]:
-        """The results of a run on the device, which stay there."""
+        """Return the results of a run on the device, which stay there."""
         start = time.perf_counter()
         try:
             with work.working(self):
@@ -119,21 +119,21 @@ class Executable:
             self.seconds["gpu"] = time.perf_counter() - start
 
     def is_for_device(self, sizes: dict[Any, int], values: Sequence[Any]) -> bool:
-        """Whether this run uses the device; if that is decided by sizes, ``why`` gives the reason."""
+        """Return whether this run uses the device; if that is decided by sizes, ``why`` gives the reason."""
         if self.device == "auto":
             pays, self.why = residence.chosen(self.graph, sizes, values)
             return pays
         return self.device == "gpu"
 
     def run(self, sizes: dict[Any, int], *values: Any, names: Sequence[str] = ()) -> list[Any]:
-        """The results on the host, by the tier that is ready; ``names`` are the user's names of the values."""
+        """Return the results on the host, by the tier that is ready; ``names`` are the user's names of the values."""
         if self.device != "cpu" and self.is_for_device(sizes, values):
             results = zip(self.resident(values, names), self.graph.results, strict=True)
             return [residence.hosted(value, node) for value, node in results]
         return self.here(sizes, *values)
 
     def here(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
-        """The results, on the CPU, by the tier that is ready."""
+        """Return the results, on the CPU, by the tier that is ready."""
         with work.working(self):
             return self._here(sizes, *values)
 
@@ -160,7 +160,7 @@ class Executable:
         return self.device == "cpu" and not (self.late or self.graph.is_wide or self.tells or self.calls)
 
     def plainly(self, sizes: dict[Any, int], values: Sequence[Any]) -> list[Any] | None:
-        """The results of machine code on the host, if that runs next and only computes.
+        """Return the results of machine code on the host, if that runs next and only computes.
 
         None if it does not, or fails: :meth:`run` then handles the failure.
         """
@@ -176,7 +176,7 @@ class Executable:
             work.at_work.pop()
 
     def into(self, sizes: dict[Any, int], values: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
-        """The results, computed in ``arrays`` as far as machine code can: one for each, or None; they share no memory with ``values``."""
+        """Return the results, which share no memory with ``values``; machine code computes them in ``arrays``: one for each, or None."""
         machine: Any = self._ready()
         if machine is not None and self.is_plain:
             work.at_work.append((self, time.perf_counter()))
@@ -221,7 +221,7 @@ class Executable:
         return bound
 
     def by_numpy(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
-        """The results by NumPy; floating-point errors are raised or warned of as ``np.errstate`` says."""
+        """Return the results by NumPy; floating-point errors are raised or warned of as ``np.errstate`` says."""
         self._fit(sizes)
         self._afford(sizes)
         if self._reference is None:
@@ -246,7 +246,7 @@ class Executable:
             check(guard, sizes.__getitem__)
 
     def _by_machine(self, run: Callable[..., list[Any]], sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:
-        """The results by machine code, which does not tell where a number stopped being finite."""
+        """Return the results by machine code, which does not tell where a number stopped being finite."""
         self._fit(sizes)
         flags.clear()
         start = time.perf_counter()
@@ -297,7 +297,7 @@ class Executable:
         return "outside" in self.graph.ops
 
     def _ready(self) -> Callable[..., list[Any]] | None:
-        """The machine code if it may run; waits for it if nothing else may run; else None."""
+        """Return the machine code if it may run; waits for it if nothing else may run, or None."""
         if self._native is None and config.tier != "numpy":
             handle = self.compile() if config.tier == "numba" else self._handle
             if config.tier == "numba" and handle is not None:

@@ -51,7 +51,7 @@ _MASKS = "Work on arrays of one size, with np.where to ignore the others."
 
 
 def batch(results: Sequence[Node], stacks: Mapping[Node, Node], size: Size) -> list[Node | None]:
-    """``results`` for a whole batch at once; None for those that do not depend on the batched nodes.
+    """Return ``results`` for a whole batch at once, or None for those that do not depend on the batched nodes.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def _fill(results: Sequence[Node], known: dict[Node, Stacks], size: Size) -> Non
 
 
 def _first_failing(node: Node, stacks: Mapping[Node, Node], known: dict[Node, Stacks], size: Size) -> Node:
-    """A batched check that reports the first failing element alone, as the parts of its message differ in size."""
+    """Return a batched check that reports only the first failing element, as the parts of its message differ in size."""
     token, holds, *details = node.args
     _fill([token, holds], known, size)
     held, before = known.get(holds), known.get(token)
@@ -112,7 +112,7 @@ def _stacked(node: Node, known: dict[Node, Stacks], size: Size) -> Stacks:
 
 
 def _inner_size(graph: Graph, size: Size) -> Size:
-    """The size of the batch inside a closed graph: a number, or a symbol the graph does not use."""
+    """Return the size of the batch inside a closed graph: a number, or a symbol the graph does not use."""
     if size in {0, 1}:
         return size
     used = {str(a) for n in graph.nodes for t in n.types for s in t.shape for a in atoms(s)}
@@ -123,7 +123,7 @@ def _inner_size(graph: Graph, size: Size) -> Size:
 
 
 def _parameters(graph: Graph, flags: Sequence[bool], size: Size) -> tuple[Node, ...]:
-    """The parameters of ``graph``, with a leading axis for those that ``flags`` marks."""
+    """Return the parameters of ``graph``, with a leading axis for those that ``flags`` marks."""
     return tuple(
         parameter(k, Type(p.type.dtype, (size, *p.type.shape))) if f and not is_tape(p) else p
         for k, (p, f) in enumerate(zip(graph.parameters, flags, strict=True))
@@ -131,7 +131,7 @@ def _parameters(graph: Graph, flags: Sequence[bool], size: Size) -> tuple[Node, 
 
 
 def _loosened(graph: Graph, flags: Sequence[bool]) -> Graph:
-    """``graph`` without the bounds of its integers that mention batched parameters."""
+    """Return ``graph`` without the bounds of its integers that mention batched parameters."""
     moving = {p for p, f in zip(graph.parameters, flags, strict=True) if f}
     loose = [p for p in graph.parameters if any(n in moving for s in p.params.get("within", ()) for n in nodes_of(s))]
     if not loose:
@@ -140,7 +140,7 @@ def _loosened(graph: Graph, flags: Sequence[bool]) -> Graph:
 
 
 def _over(graph: Graph, parameters: Sequence[Node]) -> Graph:
-    """``graph`` over parameters of the same types, with other known bounds."""
+    """Return ``graph`` over parameters of the same types, with other known bounds."""
     replacement = {p: new for p, new in zip(graph.parameters, parameters, strict=True) if p is not new}
     if not replacement:
         return graph
@@ -150,14 +150,14 @@ def _over(graph: Graph, parameters: Sequence[Node]) -> Graph:
 
 
 def _inside(graph: Graph, parameters: Sequence[Node], flags: Sequence[bool], size: Size) -> list[Node | None]:
-    """The results of ``graph`` over parameters of which some are batched."""
+    """Return the results of ``graph`` over parameters of which some are batched; None for results that are not."""
     return batch(
         graph.results, {p: new for p, new, f in zip(graph.parameters, parameters, flags, strict=True) if f}, size
     )
 
 
 def _guards(graph: Graph, parameters: Sequence[Node], flags: Sequence[bool], size: Size) -> tuple[Guard, ...]:
-    """The guards of ``graph``; raises if one differs within the batch."""
+    """Return the guards of ``graph``; raise ShapeError if one differs within the batch."""
     moving = {p: new for p, new, f in zip(graph.parameters, parameters, flags, strict=True) if f}
     if any(found is not None for found in batch(graph.checked, moving, size)):
         raise ShapeError(_UNEVEN, _MASKS)
@@ -169,14 +169,14 @@ def _led(results: Sequence[Node], found: Sequence[Node | None], size: Size) -> l
 
 
 def _chosen(condition: Node, new: Node, old: Node, size: Size) -> Node:
-    """For each element of the batch, ``new`` if its condition holds, else ``old``."""
+    """Return for each element of the batch ``new`` if its condition holds, else ``old``."""
     if is_tape(new):
         return choose_tape(condition, new, old)
     return where(reshape(condition, (size, *[1] * (new.type.ndim - 1))), new, old)
 
 
 def _going(condition: Node, new: Node, old: Node, plain: Node, size: Size, moving: set[Node]) -> Node:
-    """The same for a loop's carry, whose unbatched update is ``plain``; a tape gets no entries for finished elements."""
+    """Return :func:`_chosen` for a loop's carry, whose unbatched update is ``plain``; a tape gets no entries for finished elements."""
     writes: list[tuple[Node, Node]] = []
     node = new
     while node is not old and node.op in {RECORD, ADD_RECORD} and plain.op is node.op:
@@ -193,12 +193,12 @@ def _going(condition: Node, new: Node, old: Node, plain: Node, size: Size, movin
 
 
 def _moving_tapes(parameters: Sequence[Node], flags: Sequence[bool]) -> set[Node]:
-    """The parameters that are batched tapes; their types do not show it."""
+    """Return the parameters that are batched tapes; their types do not show it."""
     return {p for p, f in zip(parameters, flags, strict=True) if f and is_tape(p)}
 
 
 def _closed(graph: Graph, flags: Sequence[bool], size: Size) -> Graph:
-    """``graph`` with batches for some parameters and for all results."""
+    """Return ``graph`` with batches for some parameters and for all results."""
     inner = _inner_size(graph, size)
     graph = _loosened(graph, flags)
     parameters = _parameters(graph, flags, inner)
@@ -215,7 +215,7 @@ def _checkpoint(node: Node, args: Sequence[Node], flags: Sequence[bool], size: S
 
 
 def _custom(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -> tuple[Node, ...]:
-    """Batch every operand, so that the cotangents are batched, too."""
+    """Return the batched results, with every operand batched, so that the cotangents are batched, too."""
     graph, back = (_closed(g, [True] * len(g.parameters), size) for g in (node["graph"], node["back"]))
     return custom(graph, back, [lead(a, f, size) for a, f in zip(args, flags, strict=True)])
 
@@ -225,7 +225,7 @@ def _grad(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -
 
 
 def _cond(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -> tuple[Node, ...]:
-    """If the predicate differs within the batch, run each branch that some element takes."""
+    """Return the batched results of a branch: if the predicate differs within the batch, each branch runs that some element takes."""
     predicate, *operands = args
     graphs = (node["then"], node["otherwise"])
     operands, inner = _with_size(operands, flags[1:], size)
@@ -239,7 +239,7 @@ def _cond(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -
 
 
 def _with_size(operands: Sequence[Node], flags: Sequence[bool], size: Size) -> tuple[list[Node], Sequence[bool]]:
-    """The operands, at least one array among them batched: batched tapes alone do not show the batch size."""
+    """Return the operands, at least one array among them batched, as batched tapes alone do not show the batch size."""
     arrays = [k for k, operand in enumerate(operands) if not is_tape(operand)]
     if not any(flags) or not arrays or any(flags[k] for k in arrays):
         return [*operands], flags
@@ -249,7 +249,7 @@ def _with_size(operands: Sequence[Node], flags: Sequence[bool], size: Size) -> t
 
 
 def _side(graph: Graph, operands: Sequence[Node], flags: Sequence[bool], chosen: Node, size: Size) -> tuple[Node, ...]:
-    """The results of one branch for a batch; their values are arbitrary for elements that do not take the branch."""
+    """Return the results of one branch for a batch; their values are arbitrary for elements that do not take the branch."""
     if harmless(graph) or size == 0 or not can_be_skipped(graph):
         closed = _closed(graph, flags, size) if any(flags) else graph
         found = (inlined(closed, operands) if harmless(graph) else None) or call(closed, operands)
@@ -263,7 +263,7 @@ def _side(graph: Graph, operands: Sequence[Node], flags: Sequence[bool], chosen:
 
 
 def _moving(body: Graph, first: int, carries: int, flags: Sequence[bool], size: Size) -> list[bool]:
-    """Which operands are batched at some iteration; a carry that becomes batched stays so."""
+    """Return which operands are batched at some iteration; a carry that becomes batched stays so."""
     flags = list(flags)
     while True:
         parameters = _parameters(body, [*[False] * first, *flags], size)
@@ -275,7 +275,10 @@ def _moving(body: Graph, first: int, carries: int, flags: Sequence[bool], size: 
 
 
 def _loop(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -> tuple[Node, ...]:
-    """If the count differs within the batch, run to the largest; finished elements do not change."""
+    """Return the batched results of a loop.
+
+    If the count differs within the batch, it runs to the largest, and finished elements do not change.
+    """
     body, carries = node["body"], node["carries"]
     count, *operands = args
     inner = _inner_size(body, size)
@@ -311,7 +314,7 @@ def _loop(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -
 
 
 def _while(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -> tuple[Node, ...]:
-    """If the test differs within the batch, run until no element goes on; finished elements do not change."""
+    """Return the batched results of a loop: if the test differs within the batch, it runs until no element goes on."""
     body, carries = node["body"], node["carries"]
     test = _over(node["test"], body.parameters)
     inner = _inner_size(body, size)

@@ -1,4 +1,4 @@
-"""Facts of symmetric, positive definite and low-rank matrices, which follow from how a matrix was made."""
+"""Facts about symmetric, positive definite and low-rank matrices that follow from how a matrix was made."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _THIN = 3
 
 
 def is_square(x: Node) -> bool:
-    """Whether ``x`` is one square matrix of floats."""
+    """Return whether ``x`` is one square matrix of floats."""
     shape = x.type.shape
     return x.type.dtype.kind == "f" and len(shape) == 2 and shape[0] == shape[1]
 
 
 def symmetric(x: Node) -> bool:
-    """Whether a matrix is provably symmetric."""
+    """Return whether a matrix is provably symmetric."""
     if not is_square(x):
         return False
     if gram_of(x) is not None or x.op is GRAM or diagonal_of(x) is not None:
@@ -39,7 +39,7 @@ def symmetric(x: Node) -> bool:
 
 
 def semidefinite(x: Node) -> bool:
-    """Whether a matrix is provably symmetric and positive semidefinite."""
+    """Return whether a matrix is provably symmetric and positive semidefinite."""
     if not is_square(x):
         return False
     if gram_of(x) is not None or x.op is GRAM:
@@ -53,7 +53,7 @@ def semidefinite(x: Node) -> bool:
 
 
 def definite(x: Node) -> bool:
-    """Whether a matrix is provably symmetric and positive definite, up to rounding."""
+    """Return whether a matrix is provably symmetric and positive definite, up to rounding."""
     if not is_square(x):
         return False
     if x.op is INV or x.op is TRANSPOSE:
@@ -67,14 +67,14 @@ def definite(x: Node) -> bool:
 
 
 def _scaled(x: Node) -> list[tuple[Node, Node]]:
-    """The ways to read ``x`` as a matrix times, or divided by, a number."""
+    """Return the ways to read ``x`` as a matrix times, or divided by, a number."""
     if x.op is multiply:
         return [(a, plain(b)) for a, b in (x.args, x.args[::-1]) if not plain(b).type.shape]
     return [(x.args[0], plain(x.args[1]))] if x.op is divide and not plain(x.args[1]).type.shape else []
 
 
 def _positive(values: Node) -> bool:
-    """Whether numbers are provably positive, up to rounding."""
+    """Return whether numbers are provably positive, up to rounding."""
     one = plain(values)
     if is_constant(one):
         return bool((one["bits"].array() > 0).all())
@@ -86,7 +86,7 @@ def _positive(values: Node) -> bool:
 
 
 def low_rank(x: Node) -> tuple[Node, Node, Node] | None:
-    """The diagonal and the thin factors of ``diag(d) + u @ v``; None for any other matrix."""
+    """Return the diagonal and the thin factors of ``diag(d) + u @ v``, or None for any other matrix."""
     if x.op is not add or not is_square(x):
         return None
     for a, b in (x.args, x.args[::-1]):
@@ -98,7 +98,7 @@ def low_rank(x: Node) -> tuple[Node, Node, Node] | None:
 
 
 def _thin(x: Node) -> tuple[Node, Node] | None:
-    """The factors of a product with a small inner dimension, by the known sizes; an outer product has 1."""
+    """Return the factors of a product with a small inner dimension, by the known sizes, or None; an outer product has 1."""
     if x.op is multiply:
         return _outer(x)
     if x.op is not CONTRACT:
@@ -116,7 +116,7 @@ def _thin(x: Node) -> tuple[Node, Node] | None:
 
 
 def _outer(x: Node) -> tuple[Node, Node] | None:
-    """The column and the row of an outer product; None for any other product."""
+    """Return the column and the row of an outer product, or None for any other product."""
     n, m = x.type.shape
     for a, b in (x.args, x.args[::-1]):
         column, row = _unstretched(a), _unstretched(b)

@@ -1,4 +1,4 @@
-"""Nodes put in the place of others, also below what takes their place."""
+"""Replaces nodes by others, also within the replacements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tensormagic.ir.node import Node, rebuild
 
 
 def followed(roots: Iterable[Node], goals: Mapping[Node, Node]) -> list[Node]:
-    """``roots`` with nodes replaced, also inside the replacements."""
+    """Return ``roots`` with nodes replaced, also inside the replacements."""
     roots = list(roots)
     goals = {old: new for old, new in goals.items() if old is not new}
     if not goals:

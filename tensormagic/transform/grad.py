@@ -28,7 +28,7 @@ Tangents = dict[Node, Any]
 
 
 def jvp(results: Sequence[Node], tangents: dict[Node, Node]) -> list[Tangent]:
-    """The tangents of ``results`` for given tangents of some nodes; None for zero.
+    """Return the tangents of ``results`` for given tangents of some nodes, or None for zero.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def jvp(results: Sequence[Node], tangents: dict[Node, Node]) -> list[Tangent]:
 
 
 def push(results: Sequence[Node], tangents: dict[Node, Node]) -> tuple[list[Node], list[Tangent]]:
-    """As :func:`jvp`, preceded by the results, over regions that compute values and tangents at once."""
+    """Return :func:`jvp` preceded by the results, over regions that compute values and tangents at once."""
     known: Tangents = dict(tangents)
     wider: dict[Node, Node] = {}
     for node in topological(results, stop=lambda n: n in tangents):
@@ -66,7 +66,7 @@ def _tangent(node: Node, known: Tangents, wider: dict[Node, Node]) -> Any:
 
 
 def _derivative(node: Node, given: Sequence[Any]) -> Any:
-    """The tangent of a node; an error names its source line."""
+    """Return the tangent of a node; an error names its source line."""
     try:
         return node.op.jvp(node, given)
     except DifferentiationError as error:
@@ -79,13 +79,13 @@ def _derivative(node: Node, given: Sequence[Any]) -> Any:
 def _followed(
     results: Sequence[Node], found: Sequence[Tangent], wider: dict[Node, Node]
 ) -> tuple[list[Node], list[Tangent]]:
-    """Results and derivatives with each region replaced by the wider one made of it."""
+    """Return results and derivatives with each region replaced by the wider one that computes both."""
     rest = iter(followed([*results, *(t for t in found if t is not None)], wider))
     return [next(rest) for _ in results], [None if t is None else next(rest) for t in found]
 
 
 def vjp(results: Sequence[Node], cotangents: Sequence[Tangent], wrt: Sequence[Node]) -> list[Tangent]:
-    """The cotangents of ``wrt`` for given cotangents of ``results``; None for zero.
+    """Return the cotangents of ``wrt`` for given cotangents of ``results``, or None for zero.
 
     Each node's tangent is linear in those of its operands: it is built once for seeds, and transposed.
     """
@@ -95,7 +95,7 @@ def vjp(results: Sequence[Node], cotangents: Sequence[Tangent], wrt: Sequence[No
 def pull(
     results: Sequence[Node], cotangents: Sequence[Tangent], wrt: Sequence[Node]
 ) -> tuple[list[Node], list[Tangent]]:
-    """As :func:`vjp`, preceded by the results, over regions that also return what their derivatives read."""
+    """Return :func:`vjp` preceded by the results, over regions that also return what their derivatives read."""
     targets = set(wrt)
     active = _active(results, wrt)
     order = [n for n in topological(results, stop=targets.__contains__) if n in active]
@@ -148,7 +148,7 @@ def _to_group(gathered: dict[Node, Any], node: Node, cotangent: Node) -> None:
 
 
 def _active(results: Sequence[Node], wrt: Sequence[Node]) -> set[Node]:
-    """The nodes between ``wrt`` and ``results`` that carry derivatives."""
+    """Return the nodes between ``wrt`` and ``results`` that carry derivatives."""
     active = set(wrt)
     for node in topological(results, stop=lambda n: n in active):
         if node not in active and any(a in active for a in node.args) and any(t.inexact for t in node.types):
@@ -159,7 +159,7 @@ def _active(results: Sequence[Node], wrt: Sequence[Node]) -> set[Node]:
 
 
 def _pull(node: Node, cotangent: Any, active: set[Node]) -> dict[Node, Node]:
-    """The cotangents of the active operands of ``node``."""
+    """Return the cotangents of the active operands of ``node``."""
     seeds: list[Tangent] = []
     by_seed: dict[Node, Node] = {}
     for position, arg in enumerate(node.args):
@@ -187,7 +187,10 @@ def _seed(position: int, arg: Node) -> Any:
 
 
 def transpose(outputs: Iterable[tuple[Node, Node]], seeds: set[Node], primal: Iterable[Node] = ()) -> dict[Node, Node]:
-    """Pull cotangents of linear expressions back to the seeds they are linear in.
+    """Return the cotangents of the seeds for cotangents of expressions that are linear in them.
+
+    Nothing below the nodes ``primal`` depends on the seeds; not visiting it keeps a gradient linear in the size of
+    its graph.
 
     Nothing below the nodes ``primal`` depends on the seeds; not visiting it keeps a gradient linear in the size of its
     graph.
@@ -217,7 +220,7 @@ def transpose(outputs: Iterable[tuple[Node, Node]], seeds: set[Node], primal: It
 
 
 def gradient(result: Node, wrt: Sequence[Node]) -> list[Node]:
-    """The gradient of a real rank-0 ``result``; zeros for nodes it does not depend on.
+    """Return the gradient of a real rank-0 ``result``; zeros for nodes it does not depend on.
 
     Raises
     ------
@@ -228,7 +231,7 @@ def gradient(result: Node, wrt: Sequence[Node]) -> list[Node]:
 
 
 def value_and_gradient(result: Node, wrt: Sequence[Node]) -> tuple[Node, list[Node]]:
-    """As :func:`gradient`, preceded by the result, over loops that also record what the gradient reads."""
+    """Return :func:`gradient` preceded by the result, over loops that also record what the gradient reads."""
     t = result.type
     if t.shape:
         alike = any(node.type.shape == t.shape for node in wrt)  # as of a function that is taken of each element
@@ -258,7 +261,7 @@ def _shaped(cotangent: Tangent, node: Node) -> Node:
 
 
 def depends(results: Iterable[Node], node: Node) -> bool:
-    """Whether some result depends on ``node``."""
+    """Return whether some result depends on ``node``."""
     return node in set(topological(results, stop=lambda n: n is node))
 
 

@@ -1,4 +1,4 @@
-"""What is known of matrices by how they were made: diagonal, triangular, orthogonal, of blocks, a Kronecker product."""
+"""Facts about matrices that follow from how they were made: diagonal, triangular, orthogonal, block and Kronecker matrices."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _UPPER = {(op, second, first) for op, first, second in _LOWER}
 
 
 def is_zero(x: Node) -> bool:
-    """Whether every element of ``x`` is 0."""
+    """Return whether every element of ``x`` is 0."""
     return x is zeros_like(x)
 
 
 def _compared(mask: Node) -> tuple[object, int, int] | None:
-    """For a comparison of row and column indices: the op, and the axes compared; else None."""
+    """Return the op and the axes compared for a comparison of row and column indices, or None."""
     if len(mask.args) != 2 or any(a.op is not IOTA or a.type.ndim != 2 for a in mask.args):
         return None
     return mask.op, mask.args[0]["axis"], mask.args[1]["axis"]
 
 
 def on_diagonal(x: Node) -> bool:
-    """Whether ``x`` is the mask of the diagonal of a matrix."""
+    """Return whether ``x`` is the mask of the diagonal of a matrix."""
     found = _compared(x)
     return found is not None and found[0] is equal and found[1] != found[2]
 
 
 def diagonal_of(x: Node) -> Node | None:
-    """The diagonal of a square diagonal matrix; None for any other matrix."""
+    """Return the diagonal of a square diagonal matrix, or None for any other matrix."""
     if x.type.ndim != 2 or x.type.dtype.kind != "f":
         return None
     if x.op is TRANSPOSE:
@@ -66,7 +66,7 @@ def diagonal_of(x: Node) -> Node | None:
 
 
 def are_on_diagonal(places: Node, rows: Size, columns: Size) -> bool:
-    """Whether flat indices are those of a matrix's diagonal, as ``diagonal_places`` gives them."""
+    """Return whether flat indices are those of a matrix's diagonal, as ``diagonal_places`` gives them."""
     found = plain(places)
     if found.op is not multiply or found.type.shape != (rows,):
         return False
@@ -75,7 +75,7 @@ def are_on_diagonal(places: Node, rows: Size, columns: Size) -> bool:
 
 
 def placed_on_diagonal(x: Node) -> Node | None:
-    """The elements added to the diagonal of a zero matrix, as in derivatives of diagonals; else None."""
+    """Return the elements added to the diagonal of a zero matrix, as in derivatives of diagonals, or None."""
     if x.type.ndim == 2 and x.op is TRANSPOSE:
         return placed_on_diagonal(x.args[0])
     shape, flat = x.type.shape, x.args[0] if x.op is RESHAPE else x
@@ -95,13 +95,13 @@ def _scaled(x: Node) -> Node | None:
 
 
 def is_identity(x: Node) -> bool:
-    """Whether ``x`` is the identity matrix."""
+    """Return whether ``x`` is the identity matrix."""
     shape = x.type.shape
     return len(shape) == 2 and shape[0] == shape[1] and x.op is ASTYPE and on_diagonal(x.args[0])
 
 
 def triangle_of(x: Node) -> str:
-    """``"lower"`` or ``"upper"`` for a triangular matrix, else empty."""
+    """Return ``"lower"`` or ``"upper"`` for a triangular matrix, else empty."""
     if x.op is TRANSPOSE and x.type.ndim == 2:
         return {"lower": "upper", "upper": "lower", "": ""}[triangle_of(x.args[0])]
     if x.op is CHOLESKY:
@@ -119,7 +119,7 @@ def triangle_of(x: Node) -> str:
 
 
 def orthonormal(x: Node) -> str:
-    """``"columns"`` or ``"rows"`` if those of a matrix are orthonormal, else empty."""
+    """Return ``"columns"`` or ``"rows"`` if those of a matrix are orthonormal, else empty."""
     if x.type.dtype.kind != "f" or x.type.ndim != 2:
         return ""
     if x.op is TRANSPOSE:
@@ -133,12 +133,12 @@ def orthonormal(x: Node) -> str:
 
 
 def orthogonal(x: Node) -> bool:
-    """Whether ``x`` is a square matrix whose transpose is its inverse."""
+    """Return whether ``x`` is a square matrix whose transpose is its inverse."""
     return bool(orthonormal(x)) and x.type.shape[0] == x.type.shape[1]
 
 
 def gram_of(x: Node) -> Node | None:
-    """The ``a`` of ``a @ a.T``."""
+    """Return ``a`` if ``x`` is ``a @ a.T``, else None."""
     if x.op is not CONTRACT or x.args[0] is not x.args[1] or x.type.dtype.kind != "f" or x.type.ndim != 2:
         return None
     (left, right), out = split(x["subscripts"])
@@ -148,7 +148,7 @@ def gram_of(x: Node) -> Node | None:
 
 
 def blocks_of(x: Node) -> list[Node] | None:
-    """The blocks of a block diagonal matrix; None for any other."""
+    """Return the blocks of a block diagonal matrix, or None for any other."""
     found: dict[tuple[Size, Size], Node] = {}
     whole = x.type.shape
     while x.op is SET and x.type.ndim == 2:
@@ -169,7 +169,7 @@ def blocks_of(x: Node) -> list[Node] | None:
 
 
 def factors_of(x: Node) -> tuple[Node, Node] | None:
-    """The factors of a Kronecker product of matrices; None for any other."""
+    """Return the factors of a Kronecker product of matrices, or None for any other."""
     if x.op is TRANSPOSE and (inner := factors_of(x.args[0])) is not None:
         return swap(inner[0]), swap(inner[1])
     product = x.args[0] if x.op is RESHAPE else x

@@ -1,7 +1,8 @@
-"""Functions of one matrix that do the same work: systems with one matrix are solved together, values come with vectors.
+"""Shares work between functions of one matrix: systems are solved together, and values are taken from decompositions.
 
-Each decomposition is made once: ``solve(a, b)`` and ``solve(a, c)`` are one system with the columns of both, where neither
-needs the other's solution; ``svd(a, compute_uv=False)`` beside ``svd(a)``, and ``eigvalsh`` beside ``eigh``, is part of it.
+Each decomposition is made once: ``solve(a, b)`` and ``solve(a, c)`` are one system with the columns of both, where
+neither needs the other's solution; ``svd(a, compute_uv=False)`` beside ``svd(a)``, and ``eigvalsh`` beside ``eigh``,
+is part of it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _PARTS: Mapping[object, tuple[Opaque, int]] = {SVDVALS: (SVD, 1), EIGVALSH: (EIG
 
 
 def shared(results: Sequence[Node]) -> dict[Node, Node]:
-    """Replacements for functions of matrices whose work others do, too."""
+    """Return replacements for functions of matrices that share their work with others."""
     by_matrix: dict[Node, list[Node]] = {}
     for node in topological(results):
         if node.op in {SOLVE, DET, SLOGDET, *_PARTS, SVD, EIGH}:
@@ -37,7 +38,9 @@ def shared(results: Sequence[Node]) -> dict[Node, Node]:
 
 
 def _by_cholesky(group: Sequence[Node]) -> dict[Node, Node]:
-    """Systems of a positive definite matrix, and its log-determinant, by one Cholesky decomposition.
+    """Return systems of a positive definite matrix and its log-determinant by one Cholesky decomposition; empty if that does not apply.
+
+    For a system alone this is no faster; two decompositions are twice the work of one.
 
     For a system alone this is no faster; two decompositions are twice the work of one.
     """
@@ -54,7 +57,7 @@ def _by_cholesky(group: Sequence[Node]) -> dict[Node, Node]:
 
 
 def _apart(group: Sequence[Node]) -> list[Node]:
-    """The systems in a group that do not depend on each other's solutions."""
+    """Return the systems in a group that do not depend on each other's solutions."""
     taken: list[Node] = []
     for node in group:
         if node.op is SOLVE and node.type.ndim == 2 and set(taken).isdisjoint(topological([node.args[1]])):
@@ -63,7 +66,7 @@ def _apart(group: Sequence[Node]) -> list[Node]:
 
 
 def _parts(group: Sequence[Node]) -> dict[Node, Node]:
-    """Values that a decomposition in the group has among its results."""
+    """Return replacements for values that a decomposition in the group has among its results."""
     found: dict[Node, Node] = {}
     for node in group:
         if node.op in _PARTS:
@@ -77,12 +80,12 @@ def _parts(group: Sequence[Node]) -> dict[Node, Node]:
 
 
 def _reads_alike(wide: Node, node: Node) -> bool:
-    """Whether both read the same triangle of the matrix."""
+    """Return whether both read the same triangle of the matrix."""
     return wide.params.get("UPLO") == node.params.get("UPLO")
 
 
 def _systems(taken: Sequence[Node]) -> dict[Node, Node]:
-    """Independent systems of one matrix, solved as one."""
+    """Return replacements for independent systems of one matrix, solved as one; empty if there is only one."""
     if len(taken) < 2:
         return {}
     whole = make(SOLVE, (taken[0].args[0], concatenate([n.args[1] for n in taken], 1)))

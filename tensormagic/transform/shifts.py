@@ -1,8 +1,8 @@
-"""Sums of one array at several offsets, as gradients of stencils are: read at its neighbours, and not added one after the other.
+"""Sums of one array at several offsets, as in gradients of stencils, written as reads of neighbours in place of repeated additions.
 
-``g[R] = 0; g[R + o] += v`` for several offsets ``o`` goes over ``g`` once for each. With ``v`` in the middle of zeros,
-what comes to an element of ``R`` is one expression, and the rim of ``R`` gets its part by thin slices. A number that all
-of ``v`` is multiplied with is multiplied with their sum.
+``g[R] = 0; g[R + o] += v`` for several offsets ``o`` goes over ``g`` once for each. With ``v`` in the middle of
+zeros, what is added to an element of ``R`` is one expression, and the rim of ``R`` gets its part by thin slices. A
+number that all of ``v`` is multiplied with is multiplied with their sum.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class _Chain:
 
     @property
     def margins(self) -> list[tuple[int, int]]:
-        """The extents of the offsets along each axis, down and up."""
+        """How far the offsets reach along each axis, down and up."""
         along = zip(*(o for offsets in self.moved.values() for o in offsets), strict=True)
         return [(max(0, -min(own)), max(0, *own)) for own in along]
 
 
 def gathered(results: Sequence[Node]) -> list[Node]:
-    """``results`` with such sums written as reads at neighbouring places."""
+    """Return ``results`` with such sums written as reads of neighbouring places."""
     nodes = topological(results)
     links = [n for n in nodes if n.op is ADD_AT]
     if len(links) < FEWEST:
@@ -58,7 +58,7 @@ def gathered(results: Sequence[Node]) -> list[Node]:
 
 
 def _chain(top: Node, used: dict[Node, list[Node]], wanted: set[Node]) -> _Chain | None:
-    """The chain that ends with ``top``; None if there is none, or it is not worth it."""
+    """Return the chain that ends with ``top``, or None if there is none, or it is not worth it."""
     links = [top]
     while links[-1].op is ADD_AT:
         links.append(links[-1].args[0])
@@ -80,7 +80,7 @@ def _chain(top: Node, used: dict[Node, list[Node]], wanted: set[Node]) -> _Chain
 
 
 def _offset(link: Node, store: Node) -> Offset | None:
-    """The offset of an addition from the store; None if its size or type differs."""
+    """Return the offset of an addition from the store, or None if its size or type differs."""
     value = link.args[1]
     pairs = list(zip(link["slices"], store["slices"], strict=True))
     if value.type.dtype != link.type.dtype or any(a[1:] != b[1:] for a, b in pairs):
@@ -108,7 +108,7 @@ def _together(chain: _Chain) -> Node:
 
 
 def _scaled(value: Node) -> tuple[Node, list[Node]]:
-    """A value without its constant factors, and these."""
+    """Return a value without its constant factors, and these factors."""
     factors: list[Node] = []
     while value.op is multiply:
         number = next((a for a in value.args if a.op is BROADCAST and not a.args[0].type.shape), None)
@@ -121,7 +121,7 @@ def _scaled(value: Node) -> tuple[Node, list[Node]]:
 
 
 def _padded(value: Node, margins: Sequence[tuple[int, int]]) -> Node:
-    """A value in the middle of zeros."""
+    """Return a value in the middle of zeros."""
     wide = [low + high for low, high in margins]
     shape = tuple(s + 2 * w for s, w in zip(value.type.shape, wide, strict=True))
     zeros = broadcast(constant(value.type.dtype.type(0)), shape)
@@ -135,7 +135,7 @@ def _read(
     box: Box,
     side: tuple[int, bool] | None = None,
 ) -> list[Node]:
-    """What each value adds to a box; to one side of the rim only from the offsets that point there."""
+    """Return what each value adds to a box; to one side of the rim only from the offsets that point there."""
     found: list[Node] = []
     for value, offsets in chain.moved.items():
         own = offsets
@@ -148,7 +148,7 @@ def _read(
 
 
 def _moved(box: Box, offset: Offset, margins: Sequence[tuple[int, int]]) -> tuple[tuple[Size, Size, int], ...]:
-    """The slice of the padded array that is added to a box at an offset."""
+    """Return the slice of the padded array that is added to a box at an offset."""
     along = zip(box, offset, margins, strict=True)
     return tuple((at - o + low + high, extent, 1) for (at, extent), o, (low, high) in along)
 
@@ -158,7 +158,7 @@ def _times(value: Node, number: Node) -> Node:
 
 
 def _rim(part: Sequence[tuple[Size, Size, int]], margins: Sequence[tuple[int, int]]) -> Iterator[tuple[int, bool, Box]]:
-    """The boxes around the slice: the axis along which each lies outside, whether beyond its end, and the box."""
+    """Yield the boxes around the slice: the axis along which each lies outside, whether it lies beyond its end, and the box."""
     for axis, (low, high) in enumerate(margins):
         inner = [(0, extent) for _, extent, _ in part[:axis]]
         outer = [

@@ -1,4 +1,4 @@
-"""Nodes whose sizes mention integers, as nodes that take these as operands: what a batch makes of indices that differ within it."""
+"""Turns nodes whose sizes depend on integers that differ within a batch into nodes that take these integers as operands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FUNCTIONS = {
 
 
 def uneven_checks(results: Sequence[Node], known: Container[Node]) -> list[Node]:
-    """The checks whose messages have parts of different sizes within a batch of ``known`` nodes."""
+    """Return the checks whose messages have parts of different sizes within a batch of ``known`` nodes."""
     nodes = topological(results, stop=known.__contains__)
     checks = [n for n in nodes if n.op is CHECK and len(n.args) > 2 and not n.args[1].type.shape]
     if not checks:
@@ -42,7 +42,7 @@ def uneven_checks(results: Sequence[Node], known: Container[Node]) -> list[Node]
 
 
 def spelled(size: Size) -> Node:
-    """A size as sums and products of the nodes it mentions."""
+    """Return a size as sums and products of the nodes it mentions."""
     if not nodes_of(size) or not isinstance(size, Dim):
         return size_node(size)
     total: Node | None = None
@@ -63,7 +63,7 @@ def _spelled_atom(a: Symbol | Apply | Node) -> Node:
 
 
 def without_sizes(node: Node, moving: Container[Node]) -> Node:
-    """The same value with no size that mentions a node of ``moving``; these become operands.
+    """Return the same value computed with no size that mentions a node of ``moving``; these become operands.
 
     Raises
     ------
@@ -95,14 +95,14 @@ def _mentions(size: Size, moving: Container[Node]) -> bool:
 
 
 def _places(part: tuple[Size, Size, int]) -> Node:
-    """The indices that a slice names."""
+    """Return the indices that a slice selects."""
     start, length, step = part
     ramp = iota((length,), 0)
     return (ramp * constant(step) if step != 1 else ramp) + spelled(start)
 
 
 def _stored(node: Node, view: Node, axes: Sequence[int], slices: Slices) -> Node:
-    """The store of ``node`` into ``view`` by indices into ``axes``."""
+    """Return the store of ``node`` into ``view`` by indices into ``axes``."""
     others = [k for k in range(view.type.ndim) if k not in axes]
     order = (*axes, *others)
     extents = tuple(view.type.shape[k] for k in axes)

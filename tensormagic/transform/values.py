@@ -1,7 +1,8 @@
-"""The values that are there, and where a graph may be cut at them: a rounding on both sides of a cut is to be the same on both.
+"""The values already computed, and where a graph may be cut at them so that a rounding is treated alike on both sides of a cut.
 
-A rule that absorbs the rounding of ``u`` sees the readers of ``u`` in its own graph. A value that was computed before may be another
-one, or may have been computed by such a rule: then the graph is not cut there, and the driver decides over all of it.
+A rule that absorbs the rounding of ``u`` sees the readers of ``u`` in its own graph. A value that was computed before
+may itself be such a reader, or may have been computed by such a rule: then the graph is not cut there, and the driver
+decides over all of it.
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ class Table:
 
 
 class Values:
-    """The computed values, by what determines a value beside its graph."""
+    """The computed values, in one table for each level, set of rules and device."""
 
     def __init__(self) -> None:
         self._tables: dict[Choices, Table] = {}
 
     def table(self) -> Table:
-        """The table for the current level, rules and device."""
+        """Return the table for the current level, rules and device."""
         own = choices()
         found = self._tables.get(own)
         if found is None:
@@ -63,11 +64,11 @@ class Values:
         return found
 
     def here(self) -> weakref.WeakKeyDictionary[Node, Any]:
-        """The values of the level, the rules and the device in force."""
+        """Return the values for the current level, rules and device."""
         return self.table().there
 
     def near(self) -> list[weakref.WeakKeyDictionary[Node, Any]]:
-        """The values in force, and those of the same level and rules on other devices."""
+        """Return the values for the current device, and those of the same level and rules on other devices."""
         return [self.table().there] if len(self._tables) == 1 else [table.there for table in self._near()]
 
     def _near(self) -> list[Table]:
@@ -75,7 +76,7 @@ class Values:
         return [here, *(t for k, t in self._tables.items() if k[:2] == own[:2] and k[2] != own[2])]
 
     def adopt(self, nodes: Iterable[Node]) -> None:
-        """Note of values that are there on other devices alone what was absorbed on the way to them."""
+        """Record for values that are only on other devices which roundings were absorbed on the way to them."""
         if len(self._tables) == 1:
             return
         here, *others = self._near()
@@ -85,12 +86,12 @@ class Values:
                 here.absorbed[node] = found.absorbed[node]
 
     def every(self) -> list[weakref.WeakKeyDictionary[Node, Any]]:
-        """Those of each level."""
+        """Return the values of each level."""
         return [table.there for table in self._tables.values()]
 
 
 def behind(value: Node) -> set[Node]:
-    """What the digits of ``value`` were computed from, itself included: the nearest first, and no more than are looked at."""
+    """Return the nodes that the digits of ``value`` were computed from, itself included: the nearest, up to a limit."""
     found: dict[Node, None] = {value: None}
     for node in (pending := [value]):
         for arg in node.args if len(found) < FAR else ():
@@ -101,7 +102,7 @@ def behind(value: Node) -> set[Node]:
 
 
 def absorbed(closed: Closed, rewritten: Rewritten) -> Parts:
-    """The nodes, as they were before the graph was closed, whose roundings rules have absorbed."""
+    """Return the nodes, as they were before the graph was closed, whose roundings rules have absorbed."""
     parts = {p for firing in rewritten.fired for p in firing.parts}
     if not parts:
         return _NONE
@@ -113,7 +114,7 @@ def absorbed(closed: Closed, rewritten: Rewritten) -> Parts:
 
 @dataclass
 class _Side:
-    """One graph that is cut at values: which results its nodes are in, as bits."""
+    """One graph that is cut at values; for each node, the results that depend on it, as bits."""
 
     results: Sequence[Node]
     leaves: Sequence[Node]
@@ -130,7 +131,7 @@ class _Side:
         self.users = users([n for n in self.nodes if n not in cut])
 
     def reads(self, part: Node) -> int:
-        """The results in which digits of ``part`` are read on this side of the cut."""
+        """Return the results in which digits of ``part`` are read on this side of the cut."""
         bits = 0
         for user in self.users.get(part, ()):
             bits |= self.within[user] if reads_digits(user) else 0
@@ -138,7 +139,7 @@ class _Side:
 
 
 def parted(results: Sequence[Node], leaves: Sequence[Node], own: Callable[[], Parts], table: Table) -> set[Node]:
-    """The leaves at which the graph of ``results`` is not to be cut.
+    """Return the leaves at which the graph of ``results`` must not be cut.
 
     Parameters
     ----------

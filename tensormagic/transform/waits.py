@@ -1,7 +1,7 @@
-"""Values that wait for a check which turns out not to fail: they are used without it.
+"""Uses values without the check they wait for, once the check is known not to fail.
 
-What code computes and does not use is computed where it may raise an error. Two masks that may differ in length, for one, are known
-to be alike once sizes have been put in place of each other.
+What code computes and does not use is computed where it may raise an error. For example, two masks that may differ in
+length are known to be alike once one size has replaced the other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tensormagic.ops.opaque import Store
 
 
 def without_waiting(results: Sequence[Node]) -> dict[Node, Node]:
-    """What takes the place of values behind tokens in which nothing may fail, and nothing is done but to compute."""
+    """Return replacements for values that wait for nodes in which nothing may fail, and which only compute."""
     nodes = topological(results)
     waits = [n for n in nodes if n.op is AFTER]
     if not waits:

@@ -54,7 +54,7 @@ class Stores:
         return bool(self.inputs or self.lies or self.same)
 
     def fits(self, values: Sequence[Any]) -> bool:
-        """Whether inputs have the required memory layout, and are identical where they must be."""
+        """Return whether inputs have the required memory layout, and are identical where they must be."""
         if self.same and same_of(values[: len(self.same)]) != self.same:
             return False
         return all(
@@ -126,7 +126,7 @@ def committed(capture: Capture, label: str) -> None:
 
 
 def _is_alike(target: np.ndarray[Any, Any], value: Any) -> bool:
-    """Whether a value is another view of exactly the same memory, as is made of a memory map each time."""
+    """Return whether a value is another view of exactly the same memory, as is made of a memory map each time."""
     return (
         isinstance(value, np.ndarray)
         and value.flags.writeable
@@ -148,7 +148,7 @@ def stores_of(
     looked_at: Sequence[Lent] = (),
     same: tuple[int, ...] = (),
 ) -> Stores:
-    """What a body has stored into the lazy arrays of its inputs; ``values`` are these inputs, if their memory layout matters."""
+    """Return what a body has stored into the lazy arrays of its inputs; ``values`` are these inputs, if their memory layout matters."""
     buffers = {id(t.place.buffer): k for k, t in enumerate(tensors) if t.place.buffer.stored}
     names = tuple(t.place.buffer.name for t in tensors)
     lies = {
@@ -160,7 +160,7 @@ def stores_of(
 
 
 def unchanged(containers: Any, label: str, call: Callable[[], Any]) -> Any:
-    """The result of ``call()``; raises if it has changed one of ``containers``, since its caller would not see that."""
+    """Return the result of ``call()``; raises if it has changed one of ``containers``, since its caller would not see that."""
     before, form = flatten(containers)[0], structure(containers)
     try:
         result = call()

@@ -23,7 +23,7 @@ class Written:
     told: set[str] = field(default_factory=set[str])
 
     def has(self, given: Given) -> bool:
-        """Whether the function is run so for such arguments: then it is not captured again."""
+        """Return whether the function is run so for such arguments: then it is not captured again."""
         return bool(self.kinds) and _kind(given) in self.kinds
 
     def add(self, given: Given | None, name: str, refused: TensorError) -> None:

@@ -74,23 +74,23 @@ class Given:
 
 
 def held(read: Read) -> Any:
-    """The value of a name, as captured code sees it."""
+    """Return the value of a name, as captured code sees it."""
     value = read[1][read[0]]
     return door.variable(value, read[0]) if is_moving(value) else value
 
 
 def signature(value: Any) -> Any:
-    """The dtype and shape of an array, the class of anything else."""
+    """Return the dtype and shape of an array, the class of anything else."""
     return (value.dtype, value.shape) if isinstance(value, np.ndarray) else type(value)
 
 
 def kind_of(value: Any) -> Any:
-    """The same, with extents reduced to 0, 1, or more."""
+    """Return the same, with extents reduced to 0, 1, or more."""
     return (value.dtype, tuple([min(n, 2) for n in value.shape])) if isinstance(value, np.ndarray) else type(value)
 
 
 def fixed(value: Any) -> Any:
-    """A key for a value that is no input; equal keys mean identical values."""
+    """Return a key for a value that is no input; equal keys mean identical values."""
     if type(value) in _PLAIN:
         return (type(value), value)
     if type(value) is tuple:
@@ -102,5 +102,5 @@ def fixed(value: Any) -> Any:
 
 
 def fixed_of(leaves: Sequence[Any], moving: Sequence[bool]) -> tuple[Any, ...]:
-    """The arguments that are no inputs, as a key."""
+    """Return the arguments that are no inputs, as a key."""
     return tuple([fixed(v) for v, m in zip(leaves, moving, strict=True) if not m])

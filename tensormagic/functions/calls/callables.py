@@ -24,7 +24,7 @@ def _of_function(function: types.FunctionType, lasting: bool) -> Function:
 
 
 def of_callable(function: Any) -> Function:
-    """The captured function of any callable."""
+    """Return the captured function of any callable."""
     if isinstance(function, Function):
         return function
     if isinstance(function, types.FunctionType):

@@ -124,7 +124,7 @@ class Gives:
         )
 
     def with_more(self, nodes: Sequence[Node]) -> list[Node]:
-        """The nodes of results, followed by data-dependent classes of numbers and places of parts."""
+        """Return the nodes of results, followed by data-dependent classes of numbers and places of parts."""
         every = [*nodes, *self.wholes]
         self.classes.update(codes_behind(nodes, every))
         ways = [way for several in self.ways.values() for way in several]
@@ -147,7 +147,7 @@ class Gives:
             self.unknown = self.unknown or "another result"
 
     def is_single(self, count: int, build: Build) -> bool:
-        """Whether the only result is returned as it is."""
+        """Return whether the only result is returned as it is."""
         marker = object()
         if count - len(self.classes) - len(self.numbers) - len(self.wholes) != 1 or self.by_call:
             return False
@@ -157,7 +157,7 @@ class Gives:
             return False
 
     def fits(self, call: Any) -> bool:
-        """Whether the containers of a call are identical where they must be."""
+        """Return whether the containers of a call are identical where they must be."""
         return not self.same or (call is not None and same_places(call, self.same) == self.same)
 
     def check(self, call: Any) -> None:
@@ -185,7 +185,7 @@ class Gives:
                 )
 
     def arrays(self, results: list[Any], values: Sequence[Any]) -> list[Any]:
-        """The results, with existing arrays, and views of these, where Python returns such."""
+        """Return the results, with existing arrays, and views of these, where Python returns such."""
         views: dict[Place, Any] = {}
         for k in self.ordered:
             results[k] = np.ascontiguousarray(results[k])
@@ -206,7 +206,7 @@ class Gives:
     def _part(
         self, source: Source, computed: Any, values: Sequence[Any], results: Sequence[Any], views: dict[Place, Any]
     ) -> Any:
-        """The part of an existing array that a result is, or ``computed`` if it is none."""
+        """Return the part of an existing array that a result is, or ``computed`` if it is none."""
         whole = (results if source.of_result else values)[source.number]
         try:
             for place, shape in source.places:
@@ -233,11 +233,11 @@ class Gives:
         return evaluate(size, extent)
 
     def kept(self, call: Any) -> dict[int, tuple[Any, Any]]:
-        """The trace's stand-ins for the caller's containers, by identity: each with the caller's container."""
+        """Return the trace's stand-ins for the caller's containers, by identity: each with the caller's container."""
         return {key: (copy, reached(call, path)) for key, (copy, path) in self.copies.items()}
 
     def together(self, build: Build, results: list[Any], call: Any) -> Any:
-        """The function's return value; the caller's containers are updated."""
+        """Return the function's return value; the caller's containers are updated."""
         run = Run(call, {}, lambda holds: bool(results[self.numbers[holds]]))
         found = build(Rest(results, run))
         self.made = run.made if self.keeps else {}
@@ -251,7 +251,7 @@ class Gives:
 
 
 def _asked(place: Place, shape: tuple[Size, ...]) -> list[Node]:
-    """The integers that decide where a place lies in the one that it is a part of."""
+    """Return the integers that decide where a place lies in the one that it is a part of."""
     found: list[Node] = []
 
     def number(size: Size) -> int:
@@ -268,7 +268,7 @@ def _asked(place: Place, shape: tuple[Size, ...]) -> list[Node]:
 def gives_of(
     label: str, results: Sequence[Any], tensors: Sequence[Tensor], containers: Containers, changed: Any, *, users: bool
 ) -> Gives:
-    """How a trace returns its results; ``changed`` are containers it has changed, and ``users``: the results are the user's."""
+    """Return how a trace returns its results; ``changed`` are containers it has changed, and ``users``: the results are the user's."""
     extents: dict[Symbol, tuple[int, int]] = {}
     for k, t in enumerate(tensors):
         for axis, size in enumerate(t.place.buffer.first.type.shape):
@@ -298,14 +298,14 @@ def gives_of(
 
 
 def _is_ordered(result: Any) -> bool:
-    """Whether a result is an array of several axes that was copied to C order."""
+    """Return whether a result is an array of several axes that was copied to C order."""
     return (
         isinstance(result, Tensor) and result.ndim > 1 and result.place.parent is None and result.place.buffer.ordered
     )
 
 
 def _count(tree: Any, own: Any) -> int:
-    """The number of times a container occurs in the arguments."""
+    """Return the number of times a container occurs in the arguments."""
     if tree is own:
         return 1
     return sum(_count(part, own) for _, part in parts_of(tree)) if is_container(tree) else 0

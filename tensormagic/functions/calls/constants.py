@@ -15,7 +15,7 @@ _CONTAINERS = {tuple, list, dict}
 
 
 def constants_of(tree: Any) -> list[Any]:
-    """The arguments of a call that are no inputs: objects, and the classes of containers."""
+    """Return the arguments of a call that are no inputs: objects, and the classes of containers."""
     found: list[Any] = []
     pending = [tree]
     while pending:

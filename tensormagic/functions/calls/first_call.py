@@ -47,12 +47,12 @@ class OutOfTime(BaseException):
 
 
 def may(tier: str, device: str, level: str) -> bool:
-    """Whether the settings allow any way to compute, at a level whose values are NumPy's up to rounding."""
+    """Return whether the settings allow any way to compute, at a level whose values are NumPy's up to rounding."""
     return enabled and tier == "auto" and device == "cpu" and level in {"stable", "exact"}
 
 
 def kind_of(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """The kind of a call's arguments; None unless all are arrays and numbers."""
+    """Return the kind of a call's arguments, or None unless all are arrays and numbers."""
     found: list[Any] = []
     for value in args:
         if type(value) is np.ndarray and value.dtype in _KINDS and value.dtype.isnative:
@@ -65,7 +65,7 @@ def kind_of(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 
 def result_of(function: FunctionType, args: tuple[Any, ...], begins: Callable[[], Any] = lambda: None) -> Any:
-    """The result of running a call in Python, stores included; :data:`NOT` (and no change) if captured code must be used.
+    """Return the result of running a call in Python, stores included; :data:`NOT` (and no change) if captured code must be used.
 
     ``begins`` is called directly before the function runs.
     """
@@ -98,7 +98,7 @@ _Run = Callable[[tuple[Any, ...], list[tuple[Any, Any]]], Any]
 
 
 def _running(function: FunctionType, found: Ordinary | None, args: tuple[Any, ...]) -> _Run | None:
-    """How to run a function, with copies of the arrays it stores into; None if Python must not run it."""
+    """Return how to run a function, with copies of the arrays it stores into, or None if Python must not run it."""
     if found is None or (config.level("") != "exact" and runs_over_silently(found.reached)):
         return None
     memory = memory_of(found, args) if found.may_look and config.level("") != "exact" else None
@@ -117,7 +117,7 @@ def _running(function: FunctionType, found: Ordinary | None, args: tuple[Any, ..
 
 
 def _looked(found: Ordinary, args: tuple[Any, ...], memory: Memory | None) -> _Run:
-    """How to run a function while watching it, unless rules are known not to apply in it."""
+    """Return how to run a function while watching it, unless rules are known not to apply in it."""
     clock = itertools.chain.from_iterable(_times())
     rules = _Rules(found, args, memory)
     code, ranged = sum(len(f.__code__.co_code) for f in found.reached), may_run_over(found.reached)
@@ -167,7 +167,7 @@ def _as_it_is(run: _Run) -> _Run:
 
 
 def _within(run: _Run) -> _Run:
-    """A run during which no NumPy number leaves the range in which rules keep values."""
+    """Return a run during which no NumPy number leaves the range in which rules keep values."""
 
     def within(args: tuple[Any, ...], kept: list[tuple[Any, Any]]) -> Any:
         beyond: list[str] = []
@@ -181,7 +181,7 @@ def _within(run: _Run) -> _Run:
 
 
 def _extent(args: tuple[Any, ...]) -> int:
-    """An upper bound of the iterations of a loop: the largest integer, or extent of an array."""
+    """Return an upper bound of the iterations of a loop: the largest integer, or extent of an array."""
     integers = [v for v in args if type(v) is int]
     return max([1, *integers, *(n for v in args if type(v) is np.ndarray for n in v.shape)])
 
@@ -207,7 +207,7 @@ class _Rules:
             note(memory, self._found.to_keep, _completing(own, self._args, memory, self.shorts))
 
     def see_nothing(self) -> bool:
-        """Whether captured code would give the same digits, also if loops with one or no iteration are removed."""
+        """Return whether captured code would give the same digits, also if loops with one or no iteration are removed."""
         one = frozenset(self.shorts.items())
         return all(self._see_nothing(shorts) for shorts in {frozenset[Any](), one})
 
@@ -244,7 +244,7 @@ class _Rules:
 def _completing(
     function: FunctionType, args: tuple[Any, ...], memory: Memory, shorts: dict[tuple[str, int], int]
 ) -> Callable[[], Kept | None]:
-    """A function that later asks the rules what a call has not asked, and prepares the run, if the program is unchanged."""
+    """Return a function that later asks the rules what a call has not asked, and prepares the run, if the program is unchanged."""
     still, like = ref(function), tuple(map(_alike, args))
 
     def complete() -> Kept | None:
@@ -264,7 +264,7 @@ def _completing(
 
 
 def _alike(value: Any) -> Any:
-    """A value with the argument's type and shape, without its content."""
+    """Return a value with the argument's type and shape, without its content."""
     return np.broadcast_to(np.zeros((), value.dtype), value.shape) if isinstance(value, np.ndarray) else value
 
 
@@ -281,7 +281,7 @@ def _stands(
     args: tuple[Any, ...],
     kept: list[tuple[Any, Any]],
 ) -> bool:
-    """Whether a call's results and stores stay the same if differences are off by rounding errors in either direction."""
+    """Return whether a call's results and stores stay the same if differences are off by rounding errors in either direction."""
     for sign in (1, -1):
         own = {id(array): before.copy() for array, before in kept}
         again = Looks()
@@ -294,7 +294,7 @@ def _stands(
 
 
 def _share(args: tuple[Any, ...]) -> bool:
-    """Whether two arrays among arguments may share memory."""
+    """Return whether two arrays among arguments may share memory."""
     arrays = [v for v in args if type(v) is np.ndarray]
     return any(np.may_share_memory(a, b) for a, b in itertools.combinations(arrays, 2))
 

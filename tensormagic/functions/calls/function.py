@@ -174,7 +174,7 @@ class Function(Attributed, Specialised):
             raise users_alone(error)  # noqa: B904 (the same one)
 
     def _begins(self, args: tuple[Any, ...]) -> bool:
-        """Whether this is the first call of its kind and Python may run it: no other level, tier or device is set."""
+        """Return whether this is the first call of its kind and Python may run it: no other level, tier or device is set."""
         own = not self.math and not self.fills and type(self.plain) is types.FunctionType and self.plain is self._users
         if not own or not first_call.may(config.tier, config.device, config.level("")) or installed:
             return False
@@ -185,7 +185,7 @@ class Function(Attributed, Specialised):
         return not self._asked
 
     def _stays(self, args: tuple[Any, ...], options: dict[str, Any], refused: TensorError) -> Any:
-        """The result of a refused call, if Python ran the first one of its kind: then it runs all of them."""
+        """Return the result of a refused call, if Python ran the first one of its kind: then it runs all of them."""
         kind = first_call.kind_of(args)
         if not isinstance(refused, CaptureError) or options or kind is None or kind not in self._begun:
             return self._as_written(args, options, refused)
@@ -197,7 +197,7 @@ class Function(Attributed, Specialised):
         return result
 
     def _as_written(self, args: tuple[Any, ...], options: dict[str, Any], refused: TensorError) -> Any:
-        """The result of a refused call: Python's, if nothing has been changed by then.
+        """Return the result of a refused call: Python's, if nothing has been changed by then.
 
         If Python raises an error of the same class, ours is raised.
         """
@@ -220,7 +220,7 @@ class Function(Attributed, Specialised):
         return result
 
     def _quickly(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """The result, where a call was seen before in just this form; _Unseen else."""
+        """Return the result, where a call was seen before in just this form; _Unseen else."""
         known: Known | None = None
         ran = False
         printed = ""
@@ -251,7 +251,7 @@ class Function(Attributed, Specialised):
         return self._as_python(known.program, args, options, error)
 
     def _again(self, args: tuple[Any, ...], options: dict[str, Any], log: Log | None) -> Any:
-        """The result, traced anew because an outside call has returned something of another kind.
+        """Return the result, traced anew because an outside call has returned something of another kind.
 
         If an argument's memory layout differs, there may be a trace for that; nothing has run then, and there is no
         log.
@@ -264,7 +264,7 @@ class Function(Attributed, Specialised):
             return self._of_kind(args, options)
 
     def _of_kind(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """The result; if a result assumed real turns out complex, or vice versa, the call is traced again accordingly.
+        """Return the result; if a result assumed real turns out complex, or vice versa, the call is traced again accordingly.
 
         Traces are kept for each combination, so that alternating values are traced once each. A trace that fails under
         the assumptions of another call does not count: it starts anew.
@@ -291,7 +291,7 @@ class Function(Attributed, Specialised):
             self.quick, self._exact, self._kinds = self._kept.pop(other, (Seen(), OrderedDict(), OrderedDict()))
 
     def _leveled(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """The body's result for lazy arguments: lazy values of its own level."""
+        """Return the body's result for lazy arguments: lazy values of its own level."""
         capture = context.current()
         if (printed := run_at_once(self, self.plain, args, options)) is not NOT:
             return printed
@@ -302,7 +302,7 @@ class Function(Attributed, Specialised):
             return body(*args, **options)
 
     def _as_last(self, args: tuple[Any, ...]) -> tuple[Known, Sequence[Any]] | None:
-        """The program of the last call and the values of the inputs, where this call has the same form."""
+        """Return the program of the last call and the values of the inputs, where this call has the same form."""
         match, known, (level, _, device) = self.quick.last or _NEVER
         if installed or level != config.level(self.math) or device != config.device:
             return None
@@ -310,7 +310,7 @@ class Function(Attributed, Specialised):
         return None if values is None else (known, values)
 
     def _at_a_glance(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Known, Sequence[Any]]:
-        """The program for a call that was seen before in just this form, and the values of its inputs; a KeyError else."""
+        """Return the program for a call that was seen before in just this form, and the values of its inputs; a KeyError else."""
         chosen, named = choices(self.math), bool(options)
         if options and self.complete is not None:
             if not isinstance(self.complete, ByPosition):
@@ -362,7 +362,7 @@ class Function(Attributed, Specialised):
             return self._stays(args, options, refused)
 
     def _on_values(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """The result for arrays and numbers, by an existing or a new program."""
+        """Return the result for arrays and numbers, by an existing or a new program."""
         given, key = self.kind(args, options)
         known = next((k for k in self._exact.get(key, ()) if k.program.fits(given) and k.holds()), None)
         if known is not None:
@@ -488,7 +488,7 @@ _NEVER: tuple[Any, ...] = (no_form, None, ("", (), ""))  # the last call, where 
 
 
 def _own_arrays(program: Specialisation, args: tuple[Any, ...], options: dict[str, Any], given: Given) -> list[Any]:
-    """The caller's arrays, and those that are read from outside, where the program stores into some."""
+    """Return the caller's arrays, and those that are read from outside, where the program stores into some."""
     return [*flatten((args, options))[0], *(value for _, value in given.held)] if program.stores else []
 
 

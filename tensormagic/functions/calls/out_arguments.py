@@ -16,7 +16,7 @@ Arrays = list[Any]  # an array, or None, for each result
 
 
 def arrays_for(out: Any, types: Sequence[Type], *, single: bool) -> Arrays:
-    """The arrays of ``out=``, one or None for each result.
+    """Return the arrays of ``out=``, one or None for each result.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def _number(size: Size, sizes: Mapping[Any, int]) -> int:
 
 
 def fits(array: Any, kind: Type, sizes: Mapping[Any, int], values: Sequence[Any]) -> bool:
-    """Whether a single result can be computed directly in an array: :func:`arrays_for` and :func:`usable` in one test."""
+    """Return whether a single result can be computed directly in an array: :func:`arrays_for` and :func:`usable` in one test."""
     shape = kind.shape
     known = array.dtype == kind.dtype and array.flags.carray and array.ndim == len(shape)
     if not known or not all(
@@ -73,7 +73,7 @@ def fits(array: Any, kind: Type, sizes: Mapping[Any, int], values: Sequence[Any]
 
 
 def usable(arrays: Arrays, types: Sequence[Type], values: Sequence[Any]) -> Arrays:
-    """Those of ``arrays`` that code can compute in: of the result's dtype, in C order, disjoint from each other and from inputs."""
+    """Return those of ``arrays`` that code can compute in: of the result's dtype, in C order, disjoint from each other and from inputs."""
     read = [v for v in values if isinstance(v, np.ndarray)]
     found: Arrays = []
     for array, kind in zip(arrays, types, strict=True):
@@ -85,7 +85,7 @@ def usable(arrays: Arrays, types: Sequence[Type], values: Sequence[Any]) -> Arra
 
 
 def filled(arrays: Arrays, results: Sequence[Any]) -> list[Any]:
-    """The results, copied into their arrays if needed."""
+    """Return the results, copied into their arrays if needed."""
     for array, result in zip(arrays, results, strict=True):
         if array is not None and result is not array:
             _check_shape(array, np.shape(result))

@@ -42,7 +42,7 @@ _DEEPEST = 3  # functions in one another whose texts are looked at
 
 
 def run_at_once(function: Specialised, users: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """The results of a call, as computed lazy values, after its prints; :data:`NOT` for a call that does not print in loops."""
+    """Return the results of a call, as computed lazy values, after its prints; :data:`NOT` for a call that does not print in loops."""
     if function.math or not values_are_there() or config.device != "cpu" or not prints_in_loops(users):
         return NOT
     parts, build = flatten((args, options))
@@ -64,12 +64,12 @@ def run_at_once(function: Specialised, users: Any, args: tuple[Any, ...], option
 
 
 def prints_in_loops(function: Any) -> bool:
-    """Whether a function of the user's, or one that it calls by name, has a loop in which it prints."""
+    """Return whether a function of the user's, or one that it calls by name, has a loop in which it prints."""
     return isinstance(function, FunctionType) and _prints(function, _DEEPEST, inside=False)
 
 
 def _prints(function: FunctionType, depth: int, *, inside: bool) -> bool:
-    """Whether a function prints in a loop, or anywhere if it is called ``inside`` one."""
+    """Return whether a function prints in a loop, or anywhere if it is called ``inside`` one."""
     called = _called(source.code_as_written(function))
     if any(name == "print" and (inside or looped) for name, looped in called):
         return True
@@ -80,7 +80,7 @@ def _prints(function: FunctionType, depth: int, *, inside: bool) -> bool:
 
 @lru_cache(maxsize=1024)
 def _called(code: CodeType) -> tuple[tuple[str, bool], ...]:
-    """The names that a text calls, each with whether the call is in a loop."""
+    """Return the names that a text calls, each with whether the call is in a loop."""
     node = source.found(code)
     if node is None:
         return ()
@@ -94,7 +94,7 @@ def _calls_of(node: ast.AST) -> Iterator[ast.Name]:
 
 
 def _is_input(value: Tensor) -> bool:
-    """Whether a lazy value is an array or a non-integer; an integer may determine the trace."""
+    """Return whether a lazy value is an array or a non-integer; an integer may determine the trace."""
     return value.type.form == "array" or value.type.dtype.kind in "fc"
 
 
@@ -105,7 +105,7 @@ def _value(value: Tensor) -> Any:
 def _program(
     function: Specialised, args: tuple[Any, ...], options: dict[str, Any]
 ) -> tuple[Specialisation, Given] | None:
-    """The program and values of a call whose loops print; None if the call does more than that."""
+    """Return the program and values of a call whose loops print, or None if the call does more than that."""
     try:
         given, key = function.kind(args, options)
         found = function.captured(key, given, (args, options))
@@ -125,7 +125,7 @@ def _program(
 
 
 def _operands(program: Specialisation, given: Given, lazy: dict[int, Tensor]) -> list[Node]:
-    """The parameters of a program: lazy arguments where there are any, else new inputs."""
+    """Return the parameters of a program: lazy arguments where there are any, else new inputs."""
     moving = [k for k, m in enumerate(given.moving) if m]
     values = [lazy.get(k, given.leaves[k]) for k in moving] + given.objects[len(moving) :]
     names = program.graph.names or program.names

@@ -93,12 +93,12 @@ def _no_halves(capture: Capture, containers: Containers, tensors: Sequence[Tenso
 
 
 def _is_given_up(error: Exception) -> bool:
-    """Whether an error is not the user's own: then Python may run the call, or nobody."""
+    """Return whether an error is not the user's own: then Python may run the call, or nobody."""
     return isinstance(error, (CaptureError, GuardError, Halfway))
 
 
 def _fresh(capture: Capture, given: Given) -> tuple[list[Read], list[Tensor]]:
-    """The reads of a trace that were not given to it, and lazy arrays for them."""
+    """Return the reads of a trace that were not given to it, and lazy arrays for them."""
     known = {place_of(read) for read, _ in given.held}
     new = [read for place, read in capture.names.noted.items() if place not in known]
     return new, [t for p in map(place_of, new) if isinstance(t := capture.names.lifted.get(p), Tensor)]
@@ -195,7 +195,7 @@ class Specialisation:
     objects: list[Any] = field(default_factory=list[Any])  # that one call has made, and gives
 
     def whole(self, values: Sequence[Any]) -> Sequence[Any]:
-        """The values of all parameters of the graph, given ``values`` of arguments and reads."""
+        """Return the values of all parameters of the graph, given ``values`` of arguments and reads."""
         if not self.extra:
             return values
         if self.held is None:
@@ -203,15 +203,15 @@ class Specialisation:
         return [*values, *self.held]
 
     def sizes(self, values: Sequence[Any]) -> dict[Any, int]:
-        """The sizes of a call."""
+        """Return the sizes of a call."""
         return self.graph.bind([np.shape(v) for v in self.whole(values)])
 
     def bound(self, sizes: dict[Any, int]) -> Callable[[Sequence[Any]], Any] | None:
-        """A function that computes the results by machine code for these sizes; None if more is to be done, or it is not ready."""
+        """Return a function that runs the machine code for these sizes, or None if more is to be done, or it is not compiled yet."""
         return None if self.stores or self.gives or self.lens is not None or self.caught else self.program.bound(sizes)
 
     def fits(self, given: Given) -> bool:
-        """Whether arguments lie in memory, and are one object or two, as they have to."""
+        """Return whether arguments lie in memory, and are one object or two, as they have to."""
         return self.stores.fits(given.values) and self.gives.fits(given.call)
 
     @property
@@ -225,7 +225,7 @@ class Specialisation:
         return bool(self.stores.inputs) or bool(self.gives.changed) or self.gives.halfway
 
     def run(self, sizes: dict[Any, int], values: Sequence[Any], given: Sequence[Any], call: Any = None) -> Any:
-        """The function's result, with stores into the ``given`` arrays and the containers of the ``call``."""
+        """Return the function's result, with stores into the ``given`` arrays and the containers of the ``call``."""
         values = self.whole(values)
         if not (self.stores or self.gives):
             asks = self.lens is not None or self.caught or floating.raises()
@@ -243,7 +243,7 @@ class Specialisation:
         return results[0] if self.single else self.gives.together(self.build, results, call)
 
     def results(self, sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:
-        """The graph's results, by the tier that is ready; by NumPy if floating-point errors are to be raised."""
+        """Return the graph's results, by the tier that is ready; by NumPy if floating-point errors are to be raised."""
         if not self.program.calls:
             return self._results(sizes, values)
         with logged():
@@ -288,7 +288,7 @@ class Known:
     match: Callable[[tuple[Any, ...]], Any] | None = None  # tells the form of its arguments
 
     def run(self, values: Sequence[Any]) -> Any:
-        """The result for ``values`` of the inputs and reads."""
+        """Return the result for ``values`` of the inputs and reads."""
         program = self.program
         if self.bound is None:
             self.bound = program.bound(self.sizes)
@@ -299,7 +299,7 @@ class Known:
         return program.run(self.sizes, values, values)
 
     def values(self, args: Sequence[Any]) -> list[Any]:
-        """The arguments and the values of the reads; raises KeyError if one is of another kind."""
+        """Return the arguments and the values of the reads; raises KeyError if one is of another kind."""
         found = list(args)
         for (name, space), before in self.reads:
             value = space[name]
@@ -310,12 +310,12 @@ class Known:
 
 
 def evaluated(program: Specialisation, given: Given) -> list[Any]:
-    """The results of a program's graph, without its stores."""
+    """Return the results of a program's graph, without its stores."""
     return program.results(program.sizes(given.values), program.whole(given.values))
 
 
 def fits(program: Specialisation, values: Sequence[Any]) -> bool:
-    """Whether a program was made for the sizes of these values."""
+    """Return whether a program was made for the sizes of these values."""
     try:
         program.sizes(values)
     except GuardError:

@@ -69,12 +69,12 @@ class Quicker:
         self._races.clear()
 
     def is_pythons(self, args: tuple[Any, ...]) -> bool:
-        """Whether Python runs a call."""
+        """Return whether Python runs a call."""
         race = self._races.get(_form(args)) if self._any else None
         return race is not None and race.is_pythons
 
     def by_python(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """The result of a call run and timed in Python; :data:`first.NOT` if captured code must be used."""
+        """Return the result of a call run and timed in Python; :data:`first.NOT` if captured code must be used."""
         form = _form(args)  # before the call, which may store into arrays
         clock: list[Clock] = []
         result = first_call.result_of(function, args, lambda: clock.append(Clock()))
@@ -114,7 +114,7 @@ class Quicker:
 
 
 def _form(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """The key of a call with such arrays and numbers: types, shapes, and integers."""
+    """Return the key of a call with such arrays and numbers: types, shapes, and integers."""
     try:
         return known_by(None, args, {})[0]
     except (KeyError, TypeError):

@@ -41,7 +41,7 @@ class Outward:
         return bool(self.classes or self.frozen)
 
     def given(self, results: Sequence[Any], arrays: Sequence[Any] = ()) -> list[Any]:
-        """The user's results as Python has them; those in the caller's ``arrays`` stay."""
+        """Return the user's results as Python has them; those in the caller's ``arrays`` stay."""
         found = list(results[: self.count])
         own = {k for k, array in enumerate(arrays) if array is not None}
         for k in self.frozen:
@@ -68,7 +68,7 @@ def outward_of(written: Mapping[str, Any] | None, count: int) -> Outward:
 
 
 def outward_and_nodes(results: Sequence[Any], nodes: Sequence[Node]) -> tuple[Outward, list[Node]]:
-    """What the results of a trace are beside their values, and their nodes followed by additional ones that say it."""
+    """Return what the results of a trace are beside their values, and their nodes followed by additional ones that say it."""
     every = list(nodes)
     coded = codes_behind(nodes, every)
     frozen = tuple([k for k, v in enumerate(results) if is_frozen(v)])
@@ -87,7 +87,7 @@ def codes_behind(nodes: Sequence[Node], every: list[Node]) -> Coded:
 
 
 def is_frozen(result: Any) -> bool:
-    """Whether NumPy's array would be read-only."""
+    """Return whether NumPy's array would be read-only."""
     if isinstance(result, np.ndarray):
         return not result.flags.writeable
     return isinstance(result, Tensor) and result.type.form == "array" and result.place.frozen

@@ -21,7 +21,7 @@ _NAMES = {str, int}
 
 
 def known_by(first: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], list[Any]]:
-    """A key that begins with ``first``, and the inputs among normalised arguments; raises KeyError if there is no key."""
+    """Return a key that begins with ``first``, and the inputs among normalised arguments; raises KeyError if there is no key."""
     key: list[Any] = [first]
     values: list[Any] = []
     glance(args, key, values)
@@ -78,7 +78,7 @@ class Seen(dict[Any, Any]):
 
 
 def matcher(args: tuple[Any, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...] | None] | None:
-    """A function that returns the inputs among arguments of the form of ``args``, and None for other forms.
+    """Return a function that returns the inputs among arguments of the form of ``args``, and None for other forms.
 
     It is the key of :func:`glance` written out as comparisons. There is none (None) for dictionaries.
     """
@@ -151,7 +151,7 @@ class Calls(dict[Any, Call]):
     last = Call(no_form, {})
 
     def known(self, args: tuple[Any, ...]) -> tuple[Call, Sequence[Any]]:
-        """The call with the form of these arguments, and the inputs among them; raises KeyError for a new form."""
+        """Return the call with the form of these arguments, and the inputs among them; raises KeyError for a new form."""
         key, values = known_by(None, args, {})
         self.last = self[key]
         return self.last, values
@@ -195,7 +195,7 @@ class ByPosition:
         return bound.args, bound.kwargs
 
     def quickly(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The same, faster if the same number of positional arguments and the same names were given before."""
+        """Return the same, faster if the same number of positional arguments and the same names were given before."""
         given, function = (len(args), tuple(options)), self._function
         now = function.__code__, function.__defaults__, function.__kwdefaults__
         order = self._orders.get(given)
@@ -205,7 +205,7 @@ class ByPosition:
         return tuple([items[k] for k in order[1]]), {name: items[k] for name, k in order[2]}
 
     def _order(self, count: int, names: tuple[str, ...]) -> tuple[list[int], list[tuple[str, int]]]:
-        """Which argument goes where."""
+        """Return which argument goes where."""
         given = [object() for _ in range(count + len(names))]
         args, options = self(tuple(given[:count]), dict(zip(names, given[count:], strict=True)))
         return [given.index(item) for item in args], [(name, given.index(item)) for name, item in options.items()]

@@ -82,7 +82,7 @@ class Note(NamedTuple):
 
 
 def memory_of(found: Ordinary, args: tuple[Any, ...]) -> Memory | None:
-    """The stored knowledge about the texts of a call; None if nothing is stored."""
+    """Return the stored knowledge about the texts of a call, or None if nothing is stored."""
     if not enabled or _VERSIONS is None:
         return None
     beside = _VERSIONS, config.level(""), [*map(_kind, args)], [*meanings(found)]
@@ -95,21 +95,21 @@ def memory_of(found: Ordinary, args: tuple[Any, ...]) -> Memory | None:
 
 
 def _is_there(memory: Memory) -> bool:
-    """Whether the folder had the record when it was first read: missing records are not searched for again."""
+    """Return whether the folder had the record when it was first read: missing records are not searched for again."""
     records = _records(config.cache_folder)
     return bool(records) and memory.key in records
 
 
 @lru_cache(maxsize=16)
 def _records(folder: Path) -> frozenset[str]:
-    """The records that a folder has."""
+    """Return the records that a folder has."""
     with suppress(OSError):
         return frozenset([path.stem for path in folder.iterdir() if path.name.startswith(_RECORD)])
     return frozenset()
 
 
 def _kind(value: Any) -> Any:
-    """The part of an argument that decides which rules apply: the value of an integer, and which axes have one element."""
+    """Return the part of an argument that decides which rules apply: the value of an integer, and which axes have one element."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, tuple([min(n, 2) for n in value.shape])
     known = isinstance(value, int | np.integer | np.bool_)
@@ -180,7 +180,7 @@ def write() -> None:
 
 
 def _versions() -> tuple[Any, ...] | None:
-    """What records depend on beside the user's program: versions, and this package's files, which may change within a version.
+    """Return what records depend on beside the user's program: versions, and this package's files, which may change within a version.
 
     None if the package is not in files.
     """

@@ -31,7 +31,7 @@ def but_for(printed: str) -> Generator[None]:
 
 
 def may_not_be_pythons(graph: Graph, error: Exception) -> bool:
-    """Whether Python may raise another error than a graph, or none.
+    """Return whether Python may raise another error than a graph, or none.
 
     A graph that can fail in several ways may meet another error first, since it runs in order of dependence. It
     computes an error's text even where the error is not raised. Assumptions are checked in graphs only, and functions

@@ -72,7 +72,7 @@ def sources_of(results: Sequence[Any], tensors: Sequence[Tensor]) -> tuple[dict[
 
 
 def _chosen(own: Buffer) -> set[Buffer]:
-    """The arrays one of which ``own`` is by a data-dependent choice, directly or indirectly."""
+    """Return the arrays one of which ``own`` is by a data-dependent choice, directly or indirectly."""
     places = [a.place.buffer for a in own.alias.alternatives]
     return {*places, *(b for place in places for b in _chosen(place))}
 
@@ -132,7 +132,7 @@ def _unmoved(node: Node) -> Node:
 
 
 def twins_in(result: Any, results: Sequence[Any]) -> str | None:
-    """What an array in a list of data-dependent length may be identical to; None if it is known to be distinct.
+    """Return what an array in a list of data-dependent length may be identical to, or None if it is known to be distinct.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ _End = tuple[Node | None, _Views, int, bool]
 
 
 def _overlap(places: Sequence[Place], inputs: set[Buffer], whole: set[Buffer]) -> bool:
-    """Whether two results may be parts of one computed array that is no result, where data decide the part."""
+    """Return whether two results may be parts of one computed array that is no result, where data decide the part."""
     several = dict[Buffer, bool]()  # whether one is a part; of parts of one array it is known where they lie
     for place in places:
         if place.buffer not in inputs:
@@ -181,7 +181,7 @@ def _overlap(places: Sequence[Place], inputs: set[Buffer], whole: set[Buffer]) -
 
 
 def _not_known(own: Buffer, inputs: Mapping[Buffer, int], whole: Mapping[Buffer, int]) -> str | None:
-    """What an array may be a part of if the part, or the condition, is unknown; else None."""
+    """Return what an array may be a part of if the part, or the condition, is unknown, or None."""
     for one in reach(own):
         if isinstance(one.alias, Unknown):
             others = (b for b in reach(one) if b is not own and (b in whole or (b in inputs and not one.alias.placed)))
@@ -191,7 +191,7 @@ def _not_known(own: Buffer, inputs: Mapping[Buffer, int], whole: Mapping[Buffer,
 
 
 def _ends(own: Buffer, inputs: Mapping[Buffer, int], whole: Mapping[Buffer, int]) -> list[_End]:
-    """The views in inputs and in other results that an array is, each with its condition."""
+    """Return the views in inputs and in other results that an array is, each with its condition."""
     found: list[_End] = []
     for one in own.alias.alternatives:
         buffer, views = one.place.buffer, _shaped(one.place)
@@ -210,7 +210,7 @@ def _shaped(place: Place) -> _Views:
 
 
 def _downwards(place: Place) -> list[Place]:
-    """The views that lead from a buffer to a place."""
+    """Return the views that lead from a buffer to a place."""
     found: list[Place] = []
     while place.parent is not None:
         found.insert(0, place)

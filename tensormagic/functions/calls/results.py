@@ -94,7 +94,7 @@ def refuse_tables(values: Sequence[Any], label: str) -> None:
 
 
 def numbers_in(result: Any, label: str) -> Any:
-    """The numeric value of a result; one that may be None is checked when the graph runs.
+    """Return the numeric value of a result; one that may be None is checked when the graph runs.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def numbers_in(result: Any, label: str) -> Any:
 
 
 def numbers_alone(results: Sequence[Any], label: str) -> list[Node]:
-    """The nodes of results that must be arrays and numbers.
+    """Return the nodes of results that must be arrays and numbers.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def numbers_alone(results: Sequence[Any], label: str) -> list[Node]:
 
 
 def _node(value: Any, label: str) -> Node | None:
-    """The node of an array or number; None for any other object, such as a list with attributes of its own."""
+    """Return the node of an array or number, or None for any other object, such as a list with attributes of its own."""
     if isinstance(value, list | tuple | dict) or is_itself(value):
         return None
     if isinstance(value, Flat):

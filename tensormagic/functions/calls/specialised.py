@@ -123,12 +123,12 @@ class Specialised(Made):
         self._changing.clear()
 
     def kind(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Given, Any]:
-        """The values of a call, and the key of the programs for values of their types and shapes."""
+        """Return the values of a call, and the key of the programs for values of their types and shapes."""
         given = self._given(args, options)
         return given, (structure((args, options)), *self._key(given), tuple([signature(v) for v in given.values]))
 
     def stored(self, args: tuple[Any, ...]) -> tuple[Given, bool]:
-        """The values of a call, with all that it reads, and whether it stores into some of these."""
+        """Return the values of a call, with all that it reads, and whether it stores into some of these."""
         given, key = self.kind(args, {})
         found = self.captured(key, given, (args, {}))
         if isinstance(found, Halfway):  # Python could run the call, but a graph is wanted here
@@ -137,11 +137,11 @@ class Specialised(Made):
         return given, bool(program.stores.inputs)
 
     def whole(self, args: tuple[Any, ...]) -> Record:
-        """A record of all that a call with these arguments can read, by which its changes can be undone."""
+        """Return a record of all that a call with these arguments can read, by which its changes can be undone."""
         return self._whole((args, {}), math.inf)
 
     def _flattened(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[list[Any], Callable[[Any], Any]]:
-        """The leaves of the arguments; an error names the argument concerned."""
+        """Return the leaves of the arguments; an error names the argument concerned."""
         try:
             return flatten((args, options))
         except door.RefusedError as error:
@@ -168,11 +168,11 @@ class Specialised(Made):
         return Given(leaves, moving, build, [(read, held(read)) for read in reads if read[0] in read[1]], call)
 
     def _moving_of(self, leaves: list[Any], moving: list[bool]) -> tuple[Read, ...]:
-        """The places in objects that are inputs of calls with these arguments."""
+        """Return the places in objects that are inputs of calls with these arguments."""
         return self._moving.get(fixed_of(leaves, moving), ())
 
     def _specialise(self, key: Any, given: Given, call: Any) -> tuple[Specialisation, Given, Record, Record | None]:
-        """The program for values of this kind, what it has read, and the state before its capture (None for an existing program)."""
+        """Return the program for values of this kind, what it has read, and the state before its capture (None for an existing program)."""
         kind = (*key[:-1], tuple([kind_of(v) for v in given.values]))
         for program, record in self._kinds.get(kind, ()):
             if program.fits(given) and record.holds() and fits(program, given.values):
@@ -202,7 +202,7 @@ class Specialised(Made):
         return program, given, record, whole
 
     def captured(self, key: Any, given: Given, call: Any) -> Any:
-        """The result of :meth:`_specialise`, or the ``Halfway`` if Python must run the call."""
+        """Return the result of :meth:`_specialise`, or the ``Halfway`` if Python must run the call."""
         try:
             return self._specialise(key, given, call)
         except Halfway as halfway:
@@ -211,7 +211,7 @@ class Specialised(Made):
     def _attempted(
         self, given: Given, before: Record, whole: Record, call: Any
     ) -> tuple[Record, Specialisation, Given] | Exception:
-        """A new program, or the error to raise instead (of Python's own errors)."""
+        """Return a new program, or the error to raise instead (of Python's own errors)."""
         try:
             return self._specialised(given, before, whole, call)
         except (CaptureError, KindError) as error:
@@ -222,7 +222,7 @@ class Specialised(Made):
             return self._failing(error, whole)
 
     def _failing(self, error: Exception, whole: Record) -> Exception:
-        """The error to raise for a trace that met one of Python's own; Halfway if Python must run the call."""
+        """Return the error to raise for a trace that met one of Python's own; Halfway if Python must run the call."""
         cause = error.__cause__ if isinstance(error, Halfway) else None
         own = cause if isinstance(cause, Exception) and isinstance(error, Halfway) and not error.changed else error
         self._failed, self._undone = own, not (whole.unseen() or whole.changed())
@@ -246,7 +246,10 @@ class Specialised(Made):
     def _specialised(
         self, given: Given, before: Record, whole: Record, call: Any
     ) -> tuple[Record, Specialisation, Given]:
-        """A new program; with inputs for arrays in objects, where the body stores into such, or takes elements at data-dependent places."""
+        """Return a new program.
+
+        Arrays in objects become inputs, where the body stores into them, or takes elements at data-dependent places.
+        """
         try:
             return before, *self._apart(given, whole)
         except (ForeignStoreError, ValueNeededError) as error:
@@ -271,7 +274,7 @@ class Specialised(Made):
                 raise error from None
 
     def _apart(self, given: Given, whole: Record) -> tuple[Specialisation, Given]:
-        """A new program, whose trace has not stored into an object that shares memory with an input."""
+        """Return a new program, whose trace has not stored into an object that shares memory with an input."""
         found = self.specialise(given, whole)
         refuse_shared(whole, given.values, self.name)
         return found
@@ -285,7 +288,7 @@ class Specialised(Made):
             self._kinds.popitem(last=False)
 
     def _moved(self, kind: Any, program: Specialisation, before: Record) -> tuple[Inside, ...]:
-        """The places in objects that may become inputs: only their values have changed since the last trace, or they are arrays.
+        """Return the places in objects that may become inputs: only their values have changed since the last trace, or they are arrays.
 
         Arrays are considered from the second trace on. There are none if the trace has changed what it reads, or that
         is not known: trying them runs the body again, which would change it twice.
@@ -304,7 +307,7 @@ class Specialised(Made):
     def _opened(
         self, changed: tuple[Inside, ...], program: Specialisation, given: Given, record: Record, call: Any
     ) -> tuple[Specialisation, Given, Record]:
-        """The program with inputs for these places in objects, if that works; else the present one."""
+        """Return the program with inputs for these places in objects, if that works; else the present one."""
         key, reads = fixed_of(given.leaves, given.moving), self.reads
         before = self._moving.get(key, ())
         while len(self._moving) > EXACT:
@@ -327,7 +330,7 @@ class Specialised(Made):
         return program, given, record
 
     def _trial(self, given: Given, call: Any) -> tuple[Specialisation, Given, Record] | None:
-        """The program with the present inputs; None if it only holds for this call."""
+        """Return the program with the present inputs, or None if it only holds for this call."""
         self._unfollowed = 0
         before, wide = self.record(call), self._among(given.leaves, given.moving, given.build, given.call)
         program, wide = self.specialise(wide, before)
@@ -336,7 +339,7 @@ class Specialised(Made):
         return (program, wide, record) if known else None
 
     def record(self, call: Any, *, ahead: bool = False) -> Record:
-        """What a call can read, as it is now; ``ahead`` of a trace that may find more inputs."""
+        """Return what a call can read, as it is now; ``ahead`` of a trace that may find more inputs."""
         if self._unfollowed:
             self._unfollowed -= 1
             return UNKNOWN
@@ -347,34 +350,34 @@ class Specialised(Made):
         return record_of(self.roots, constants_of(call), reads, is_moving, ahead=ahead)
 
     def _there(self, before: Record, call: Any) -> dict[int, Any] | None:
-        """The objects that exist before a trace, by identity; if code cannot be followed, only if containers are given."""
+        """Return the objects that exist before a trace, by identity; if code cannot be followed, only if containers are given."""
         if not before.why or not any(map(is_container, (*call[0], *call[1].values()))):
             return before.there()
         return self.passing(call).there()
 
     def passing(self, call: Any) -> Record:
-        """What exists, as far as it can be examined; locks, files and the like are skipped."""
+        """Return what exists, as far as it can be examined; locks, files and the like are skipped."""
         roots, given = self.roots, constants_of(call)
         return record_of(roots, given, self.reads, is_moving, fixed=True, generators=False, largest=None, passing=True)
 
     def _memory(self, before: Record, given: Given) -> tuple[Any, ...]:
-        """The objects with memory that a trace may have read without making them inputs."""
+        """Return the objects with memory that a trace may have read without making them inputs."""
         return memory_in(self.passing(given.call) if before.why and given.call else before, given.inputs)
 
     def _whole(self, call: Any, largest: float | None) -> Record:
-        """The same with elements of large arrays, and without generators, which a trace does not change."""
+        """Return the same with elements of large arrays, and without generators, which a trace does not change."""
         roots, given = self.roots, constants_of(call)
         return record_of(roots, given, self.reads, is_moving, fixed=True, generators=False, largest=largest)
 
     def _record_after(self, program: Specialisation, before: Record, call: Any, *, same_reads: bool) -> Record:
-        """What a trace has read: the record ``before`` it, if that is complete and unchanged."""
+        """Return what a trace has read: the record ``before`` it, if that is complete and unchanged."""
         if program.gives.identities:
             return Record((), "which container an argument is")
         known = same_reads and not (self._leaves or before.why or before.partial or before.changed())
         return before if known else self.followed(before, call)
 
     def followed(self, before: Record, call: Any) -> Record:
-        """What a trace has read, including the reads it found; not checkable if the trace has changed it."""
+        """Return what a trace has read, including the reads it found; not checkable if the trace has changed it."""
         changed = "a value that it leaves in an object" if self._leaves else before.why or before.changed()
         record = Record((), changed) if before.why else self.record(call)
         if changed or record.why:
@@ -443,14 +446,14 @@ class Specialised(Made):
         return found, given, values
 
     def _key(self, given: Given) -> tuple[Any, ...]:
-        """What a program depends on beside the types of its inputs."""
+        """Return what a program depends on beside the types of its inputs."""
         places = tuple([place_of(read) for read in given.reads])
         fixed = fixed_of(given.leaves, given.moving)
         return choices(self.math), tuple(given.moving), fixed, places, generators.pattern(given.objects)
 
 
 def _arrays_there(results: Sequence[Any], there: Mapping[int, Any] | None, *, kept: bool) -> dict[int, Any]:
-    """The results that are existing arrays, or parts of such, by number; for a trace of a single call all non-lazy ones."""
+    """Return the results that are existing arrays, or parts of such, by number; for a trace of a single call all non-lazy ones."""
     arrays = {k: v for k, v in enumerate(results) if type(v) is np.ndarray}
     if not arrays or there is None or not kept:
         return arrays

@@ -29,7 +29,7 @@ _NAME = slice(30, 30 + len(FIRST))  # of the first part, in a zip archive
 
 
 def packed(parts: Mapping[str, bytes]) -> bytes:
-    """A file of these parts, the first of which is ``tensormagic.json``; signed if the user has a secret."""
+    """Return a file of these parts, the first of which is ``tensormagic.json``; signed if the user has a secret."""
     key = own_key()
     signed = {**parts, SIGNATURE: _signature(parts, key)} if key else parts
     stream = io.BytesIO()
@@ -42,7 +42,7 @@ def packed(parts: Mapping[str, bytes]) -> bytes:
 
 
 def unpacked(data: bytes) -> dict[str, bytes]:
-    """The parts of a file.
+    """Return the parts of a file.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def unpacked(data: bytes) -> dict[str, bytes]:
 
 
 def is_own(parts: Mapping[str, bytes]) -> bool:
-    """Whether this user has written the file: its signature is of the user's own secret."""
+    """Return whether this user has written the file: its signature is of the user's own secret."""
     signature, key = parts.get(SIGNATURE), own_key()
     return bool(signature and key) and hmac.compare_digest(signature or b"", _signature(parts, key))
 
@@ -96,7 +96,7 @@ def write(path: Path, data: bytes) -> None:
 
 
 def read(path: Path) -> tuple[bytes, str]:
-    """The content of a file, and why others could have written it (empty if they could not)."""
+    """Return the content of a file, and why others could have written it (empty if they could not)."""
     place = Path(os.path.realpath(path))
     try:
         with opened_folder(place.parent) as folder:

@@ -68,12 +68,12 @@ def compile(fun: Any, *types: Any, device: str = "", math: str | None = None, wi
 
 
 def captured_for(fun: Any, args: tuple[Any, ...]) -> Compiled:
-    """A function for arguments like these, compiled when that pays."""
+    """Return a function for arguments like these, compiled when that pays."""
     return _made(fun, args, "", None)
 
 
 def _made(fun: Any, types: tuple[Any, ...], device: str, math: str | None) -> Compiled:
-    """A function for types, which nobody has compiled yet."""
+    """Return a function for types, which nobody has compiled yet."""
     function = of_callable(fun)
     placed = checked_place(device)[0] or function.placed[0]
     level = math or function.math
@@ -114,7 +114,7 @@ def _refuse_moving(found: Traced) -> None:
 
 
 def _of_graph(graph: Graph, types: tuple[Any, ...], device: str, math: str | None) -> Compiled:
-    """A graph that somebody has traced, rewritten or read, as a function of its parameters."""
+    """Return a graph that somebody has traced, rewritten or read, as a function of its parameters."""
     if types:
         raise ArgumentError("a graph can be compiled only for the types of its parameters", "Leave them out.")
     level = math or config.math
@@ -126,7 +126,7 @@ def _of_graph(graph: Graph, types: tuple[Any, ...], device: str, math: str | Non
 
 
 def _sized(made: Compiled, sizes: dict[str, str]) -> tuple[Any, ...]:
-    """The arguments of a compiled function as types, with numbers for some symbols of sizes."""
+    """Return the arguments of a compiled function as types, with numbers for some symbols of sizes."""
     leaves, build = flatten(made.arguments)
     types = iter(made.graph.parameters)
     mixed = [

@@ -87,7 +87,7 @@ class Compiled(Made):
         _ = self.fixed, self._structure  # as they are now
 
     def __repr__(self) -> str:
-        """``Compiled(loss of x: float64[n0], w: float64[3]; 2 kernels)``."""
+        """Return ``Compiled(loss of x: float64[n0], w: float64[3]; 2 kernels)``."""
         count = len(self.kernels)
         names = self.graph.names or [f"argument {k}" for k in range(len(self.graph.parameters))]
         given = ", ".join(f"{n}: {p.type}" for n, p in zip(names, self.graph.parameters, strict=True))
@@ -171,7 +171,7 @@ class Compiled(Made):
         return made._memory(sizes, values)  # noqa: SLF001 (of the same class)
 
     def _known(self, args: tuple[Any, ...]) -> tuple[Compiled, Sequence[Any], Sizes]:
-        """The function to run for arguments, the arguments' values, and the sizes."""
+        """Return the function to run for arguments, the arguments' values, and the sizes."""
         try:
             values, sizes = self.bound_to(args)
         except GuardError:
@@ -183,18 +183,18 @@ class Compiled(Made):
         return self, values, Sizes(named.called, numbers_of(self.executable.graph, sizes, values))
 
     def _where_small(self, args: tuple[Any, ...]) -> Compiled | None:
-        """The variant for arguments with sizes 0 or 1; None if there is none, or nothing to capture."""
+        """Return the variant for arguments with sizes 0 or 1, or None if there is none, or nothing to capture."""
         given = self._small_sizes(args)
         return self.with_sizes(given) if given else None
 
     def with_sizes(self, given: str) -> Compiled | None:
-        """The variant with sizes of 0 or 1, such as ``"n0=1"``: captured on first use; None if there is nothing to capture."""
+        """Return the variant with sizes of 0 or 1, such as ``"n0=1"``: captured on first use, or None if there is nothing to capture."""
         if given not in self._small:
             self._small[given] = self.again(self, dict(part.split("=") for part in given.split(",")))
         return self._small[given]
 
     def _small_sizes(self, args: tuple[Any, ...]) -> str:
-        """The sizes of arguments that are 0 or 1, if others were captured; empty if there are none, or they contradict."""
+        """Return the sizes of arguments that are 0 or 1, if others were captured; empty if there are none, or they contradict."""
         if structure(args) != self._structure:
             return ""
         found: dict[str, int] = {}
@@ -364,7 +364,7 @@ class Compiled(Made):
         return dict(self._named_sizes.called)
 
     def _first(self, args: tuple[Any, ...], out: Any) -> Any:
-        """The result for arguments of kinds and shapes that were not seen before."""
+        """Return the result for arguments of kinds and shapes that were not seen before."""
         try:
             values, sizes = self.bound_to(args)
         except GuardError:
@@ -378,11 +378,11 @@ class Compiled(Made):
         return self.built(self.computed(sizes, values))
 
     def _asks(self) -> bool:
-        """Whether floating-point errors are to raise: in the function, or around its call."""
+        """Return whether floating-point errors are to raise: in the function, or around its call."""
         return self.traced.raising or errstate.raises()
 
     def computed(self, sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:
-        """The results of the graph, by the tier that is ready; by NumPy if floating-point errors are to be raised."""
+        """Return the results of the graph, by the tier that is ready; by NumPy if floating-point errors are to be raised."""
         if not self._asks():
             return self.executable.run(sizes, *values)
         with floating.inside(self.traced.lens) if self.traced.raising else nullcontext():
@@ -392,7 +392,7 @@ class Compiled(Made):
         return self.computed(sizes, values) if self._asks() else self.executable.into(sizes, values, arrays)
 
     def bound_to(self, args: tuple[Any, ...]) -> tuple[Sequence[Any], dict[Any, int]]:
-        """The values of the graph's parameters for arguments, and the sizes."""
+        """Return the values of the graph's parameters for arguments, and the sizes."""
         if len(args) == len(self._structure[1]) and structure(args) != self._structure:
             raise GuardError("the arguments have a different structure from those that the function was compiled for")
         given = _picked(args, self.fixed)
@@ -421,7 +421,7 @@ class Compiled(Made):
         return [None] * (len(self.executable.graph.results) - len(self.graph.results))
 
     def built(self, results: Sequence[Any], arrays: Sequence[Any] = ()) -> Any:
-        """The function's return value from the graph's results, some of which are the caller's ``arrays``."""
+        """Return the function's return value from the graph's results, some of which are the caller's ``arrays``."""
         if self.traced.outward:
             results = self.traced.outward.given(results, arrays)
         return results[0] if self._single else self.traced.build(iter(results))
@@ -436,7 +436,7 @@ ARRAY: Any = object()
 
 
 def _picked(args: tuple[Any, ...], fixed: list[Any]) -> list[Any]:
-    """The arrays among the arguments; the others must be as they were at capture."""
+    """Return the arrays among the arguments; the others must be as they were at capture."""
     leaves = flatten(args)[0]
     if len(leaves) != len(fixed):
         raise TypeError(f"{len(leaves)} values were given, but the function was compiled for {len(fixed)}")

@@ -97,7 +97,7 @@ class _Export:
         self.texts.append(driver.function(own, sizes, names) + _given(values, checks, own, count_of(function)))
 
     def _sizes(self, graph: Graph) -> dict[Any, str]:
-        """The symbols of a graph in terms of the ``sizes`` passed to the entry."""
+        """Return the symbols of a graph in terms of the ``sizes`` passed to the entry."""
         known = {s: f"sizes[{k}]" for k, s in enumerate(symbols_of(self.main))}
         found: dict[Any, str] = {}
         arguments = self.main.graph.parameters[: count_of(self.main)]
@@ -110,13 +110,13 @@ class _Export:
 
 
 def _exported(function: Compiled) -> Graph:
-    """The graph of the results alone: classes of numbers do not exist in C."""
+    """Return the graph of the results alone: classes of numbers do not exist in C."""
     graph = function.executable.graph
     return graph.with_results(graph.results[: len(function.graph.results)])
 
 
 def _given(values: Sequence[Any], checks: Sequence[str], own: str, count: int) -> str:
-    """A C function that checks relations of sizes, and appends the constant arrays to the ``count`` arguments."""
+    """Return a C function that checks relations of sizes, and appends the constant arrays to the ``count`` arguments."""
     data = "".join(bytes_text(f"data_{own}_given{k}", v) for k, v in enumerate(values))
     items = [f"in[{k}]" for k in range(count)] + [f"(void *)data_{own}_given{k}" for k in range(len(values))]
     return (
@@ -140,7 +140,7 @@ def _beside(function: Compiled, sizes: dict[Any, str]) -> list[tuple[Size, int]]
 
 
 def _checked(left: Size, relation: str, right: Size, sizes: Mapping[Any, str]) -> str:
-    """A line that rejects sizes for which a relation does not hold."""
+    """Return a line that rejects sizes for which a relation does not hold."""
     test = f"{c_size(left, sizes)} {relation} {c_size(right, sizes)}"
     said = f"sizes do not fit: {left} {relation} {right} does not hold"
     return f"    if (!({test})) return said(SIZES, {quoted(said)});\n"
@@ -166,7 +166,7 @@ def refuse(function: Compiled) -> None:
 
 
 def c_size(size: Size, known: Mapping[Any, str]) -> str:
-    """A size as an expression of C, where each symbol and integer is ``known``."""
+    """Return a size as an expression of C, where each symbol and integer is ``known``."""
     if isinstance(size, int):
         return f"INT64_C({size})"
 
@@ -180,7 +180,7 @@ def c_size(size: Size, known: Mapping[Any, str]) -> str:
 
 
 def identifier(name: str, taken: set[str]) -> str:
-    """A name of C that nothing else has."""
+    """Return a name of C that nothing else has."""
     own = re.sub(r"\W", "_", name, flags=re.ASCII) or "x"
     own = f"_{own}" if own[0].isdigit() else own
     while own in _WORDS or own in taken or own.startswith("__") or (own.startswith("_") and own[1:2].isupper()):
@@ -230,7 +230,7 @@ def _own_name(name: str) -> str:
 
 
 def _is_taken(name: str) -> bool:
-    """Whether C, its library, or the text here has a name already."""
+    """Return whether C, its library, or the text here has a name already."""
     return name in _WORDS or re.search(rf"\b{name}\b", PRELUDE) is not None or hasattr(ctypes.CDLL(None), name)
 
 
@@ -260,7 +260,7 @@ class _Entry:
         _beside(function, self.known)
 
     def shape(self, node: Node) -> str:
-        """A shape in the names of the sizes."""
+        """Return a shape in the names of the sizes."""
         return "[" + ", ".join(re.sub(r"INT64_C\((-?\d+)\)", r"\1", self.size(s)) for s in node.type.shape) + "]"
 
     def size(self, size: Size) -> str:
@@ -269,7 +269,7 @@ class _Entry:
         return bare[1] if bare else text
 
     def kind(self, node: Node) -> str:
-        """The type of a value's elements."""
+        """Return the type of a value's elements."""
         return TYPES.get(node.type.dtype.name, f"{self.name}_complex")
 
     @property
@@ -282,7 +282,7 @@ class _Entry:
         return f"int {self.name}({', '.join(given) or 'void'})"
 
     def header(self) -> str:
-        """The text of the header."""
+        """Return the text of the header."""
         guard = f"{self.name.upper()}_H"
         fixed = [
             v for v, f in zip(flatten(self.function.arguments)[0], self.function.fixed, strict=True) if f is not ARRAY
@@ -314,7 +314,7 @@ class _Entry:
         )
 
     def body(self, cases: Sequence[tuple[str, str]]) -> str:
-        """The text of the entry."""
+        """Return the text of the entry."""
         sizes = ", ".join(self.sizes) or "0"
         pairs = list(zip(self.graph.parameters, self.values, strict=False))
         given = ", ".join(f"(void *){n}" if p.type.shape else f"(void *)&{n}" for p, n in pairs) or "0"
@@ -358,7 +358,7 @@ def _source(export: _Export, entry: _Entry, cases: Sequence[tuple[str, str]]) ->
 
 
 def _objects(export: _Export, place: Path) -> tuple[Path, ...]:
-    """The kernels as object files."""
+    """Return the kernels as object files."""
     try:
         from tensormagic.backend.cpu.code import object_called
     except ImportError as error:

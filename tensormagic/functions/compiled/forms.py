@@ -42,7 +42,7 @@ class UnwritableError(Exception):
 
 
 def form_of(tree: Any, leaf: Callable[[Any], Form | None]) -> Form:
-    """The form of a container or value; ``leaf`` gives the form of other values, or None.
+    """Return the form of a container or value; ``leaf`` gives the form of other values, or None.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def _form_of_numpys(tree: Any, leaf: Callable[[Any], Form | None]) -> Form:
 
 
 def tree_of(form: Any, leaf: Callable[[Form], Any]) -> Any:
-    """The value of a form; ``leaf`` gives values of other kinds.
+    """Return the value of a form; ``leaf`` gives values of other kinds.
 
     Raises
     ------

@@ -41,19 +41,19 @@ class Sizes:
     numbers: Mapping[Atom, int] = field(default_factory=dict)
 
     def name(self, size: Atom) -> str:
-        """The name of a symbol or integer in formulas; a data-dependent one is named by its operation and line."""
+        """Return the name of a symbol or integer in formulas; a data-dependent one is named by its operation and line."""
         found = self.called.get(size)
         if found is not None:
             return found
         return size.name if isinstance(size, Symbol) else f"{_told(size)}"
 
     def number(self, size: Atom) -> int:
-        """The value; raises LookupError if it is not known."""
+        """Return the value; raises LookupError if it is not known."""
         return self.numbers[size]
 
 
 def _told(node: Node) -> str:
-    """A value by its operation and line."""
+    """Return a value by its operation and line."""
     sites = site.of(node)
     return f"{node.op.name}({sites[0]})" if sites else node.op.name
 
@@ -170,7 +170,7 @@ class Memory:
     _at: Callable[..., Memory] = field(repr=False)
 
     def __call__(self, *args: Any) -> Memory:
-        """The same for arguments: nothing runs."""
+        """Return the same for arguments: nothing runs."""
         return self._at(*args)
 
     def __repr__(self) -> str:
@@ -248,7 +248,7 @@ class Work(StepWork):
     _at: Callable[..., Work] = field(repr=False)
 
     def __call__(self, *args: Any) -> Work:
-        """The same for arguments: nothing runs."""
+        """Return the same for arguments: nothing runs."""
         return self._at(*args)
 
     def __repr__(self) -> str:
@@ -256,7 +256,7 @@ class Work(StepWork):
 
 
 def work_of(plan: Plan, sizes: Sizes, name: str, at: Callable[..., Work]) -> Work:
-    """The work of a plan as formulas, or as numbers if the sizes are known; ``at`` gives it for arguments."""
+    """Return the work of a plan as formulas, or as numbers if the sizes are known; ``at`` gives it for arguments."""
 
     def number(size: Size) -> Size:
         return substitute(size, sizes.numbers)
@@ -271,7 +271,7 @@ def work_of(plan: Plan, sizes: Sizes, name: str, at: Callable[..., Work]) -> Wor
 
 
 def memory_of(plan: Plan, sizes: Sizes, outside: int, at: Callable[..., Memory], args: Sequence[Any] | None) -> Memory:
-    """The memory of a plan whose last ``outside`` parameters are no arguments; ``at`` gives it for arguments."""
+    """Return the memory of a plan whose last ``outside`` parameters are no arguments; ``at`` gives it for arguments."""
     ledger, graph = plan.ledger, plan.graph
     count = len(graph.parameters) - outside
 
@@ -302,7 +302,7 @@ def _constants(plan: Plan) -> list[Node]:
 
 
 def _copied(graph: Graph, packed: Mapping[Node, None], args: Sequence[Any]) -> int:
-    """The bytes of arguments that are copied because they are not in C order."""
+    """Return the bytes of arguments that are copied because they are not in C order."""
     pairs = [(n, v) for n, v in zip(graph.parameters, args, strict=False) if n in packed]
     return sum(
         v.nbytes for _, v in pairs if isinstance(v, np.ndarray) and not (v.flags.c_contiguous and v.flags.aligned)
@@ -310,7 +310,7 @@ def _copied(graph: Graph, packed: Mapping[Node, None], args: Sequence[Any]) -> i
 
 
 def _names(plan: Plan) -> list[str]:
-    """The name of each step."""
+    """Return the name of each step."""
     kernels = iter(plan.kernels)
     found: list[str] = []
     for step in plan.steps:
@@ -339,7 +339,7 @@ def sizes_of(graph: Graph, running: Graph, arguments: Sequence[Any]) -> Sizes:
 
 
 def numbers_of(running: Graph, sizes: Mapping[Any, int], values: Sequence[Any]) -> dict[Atom, int]:
-    """The values of symbols and integers among the arguments."""
+    """Return the values of symbols and integers among the arguments."""
     found: dict[Atom, int] = dict(sizes)
     for node, value in zip(running.parameters, values, strict=False):
         if not node.type.shape and node.type.dtype.kind in "iub":

@@ -10,7 +10,7 @@ NOTHING = "nothing to compile: NumPy's own functions run it"
 
 
 def made_here(executable: session.Executable) -> str:
-    """``compiled here``; or what runs code that is not compiled, and why."""
+    """Return ``compiled here``; or what runs code that is not compiled, and why."""
     if executable.device != "cpu":
         return f"for {executable.device}"
     if config.tier == "numpy":

@@ -87,7 +87,7 @@ def load(path: str | Path, *, trusted: bool = False) -> Compiled:
 
 
 def written(function: Compiled, *, codes: bool = True, small: bool = True) -> bytes:
-    """The file of a compiled function; machine code, and variants for sizes 0 and 1, are optional."""
+    """Return the file of a compiled function; machine code, and variants for sizes 0 and 1, are optional."""
     function.refuse_changes()
     executable, name = function.executable, function.traced.name
     if function.traced.raising:
@@ -125,7 +125,7 @@ def written(function: Compiled, *, codes: bool = True, small: bool = True) -> by
 
 
 def _small_files(function: Compiled) -> dict[str, bytes]:
-    """The function's variants for sizes 0 and 1, if they are captured, and NumPy's errors for such sizes."""
+    """Return the function's variants for sizes 0 and 1, if they are captured, and NumPy's errors for such sizes."""
     parts: dict[str, bytes] = {}
     for given in map(sizes_text, small_sizes(function)):
         try:
@@ -141,7 +141,7 @@ def _small_files(function: Compiled) -> dict[str, bytes]:
 
 
 def _raised(part: bytes) -> Exception:
-    """The exception stored in a file for some sizes: of Python, or of this package."""
+    """Return the exception stored in a file for some sizes: of Python, or of this package."""
     kind, text = json.loads(part)
     found = vars(builtins).get(kind, vars(errors).get(kind))
     known = isinstance(found, type) and issubclass(found, Exception)
@@ -170,7 +170,7 @@ _SAVE = "Send the function itself (it is pickled as source), or do this in the c
 
 
 def _every(graph: Graph) -> Iterator[Node]:
-    """The nodes of a graph and of graphs inside it."""
+    """Yield the nodes of a graph and of graphs inside it."""
     pending, seen = [graph], {graph}
     while pending:
         for node in pending.pop().nodes:
@@ -181,7 +181,7 @@ def _every(graph: Graph) -> Iterator[Node]:
 
 
 def _unknown(node: Node) -> str:
-    """A name in a node that other processes do not have; empty if there is none."""
+    """Return a name in a node that other processes do not have; empty if there is none."""
     names: Mapping[str, Callable[[Any], bool]] = getattr(node.op, "names", {})
     return next((str(node[k]).replace(":", ".") for k, holds in names.items() if not holds(node[k])), "")
 
@@ -193,7 +193,7 @@ def _npy(value: Any) -> bytes:
 
 
 def _machine_code(executable: session.Executable) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """The code compiled on this machine: the machine's description, and the parts with the code."""
+    """Return the code compiled on this machine: the machine's description, and the parts with the code."""
     if config.tier != "numpy":
         executable.compile().wait()
     found = native.codes(executable.plan.sources)
@@ -223,7 +223,7 @@ def _written(tree: Any, leaf: Callable[[Any], Form | None], name: str, does: str
 
 
 def _argument(function: Compiled) -> Callable[[Any], Form | None]:
-    """A function that recognises values given as types, and gives them with the user's names of sizes."""
+    """Return a function that recognises values given as types, and gives them with the user's names of sizes."""
     types = iter(function.graph.parameters)
     called = (
         {str(size): name for size, name in function.size_names.items()} if function.executable.device == "cpu" else {}
@@ -267,7 +267,7 @@ def _version() -> str:
 
 
 def loaded(data: bytes, name: str = "", *, others: str = "", trusted: bool = False) -> Compiled:
-    """The compiled function of a file's content.
+    """Return the compiled function of a file's content.
 
     Parameters
     ----------
@@ -357,12 +357,12 @@ def _check(graph: Graph, rewritten: Graph, about: Mapping[str, Any], arguments: 
 
 
 def _device(saved: str) -> str:
-    """The device that a function was saved for, if it exists here."""
+    """Return the device that a function was saved for, if it exists here."""
     return saved if saved in {"gpu", "auto"} and residence.is_there() else "cpu"
 
 
 def _taken(form: Form) -> int:
-    """How many arrays are among the arguments."""
+    """Return how many arrays are among the arguments."""
     count = 0
 
     def leaf(_: Form) -> None:
@@ -374,7 +374,7 @@ def _taken(form: Form) -> int:
 
 
 def _value(parts: Mapping[str, bytes], number: int, parameter: Node) -> Any:
-    """A value that a function reads beside its arguments, as it was when it was saved."""
+    """Return a value that a function reads beside its arguments, as it was when it was saved."""
     try:
         array = np.load(io.BytesIO(parts[f"values/{number}.npy"]), allow_pickle=False)
     except (KeyError, ValueError, OSError) as error:
@@ -401,7 +401,7 @@ def _start(executable: session.Executable, parts: Mapping[str, bytes], about: Ma
 def _own_code(
     executable: session.Executable, parts: Mapping[str, bytes], about: Mapping[str, Any]
 ) -> tuple[dict[str, Code], str]:
-    """A file's code for this machine, by source, and why there is none."""
+    """Return a file's code for this machine, by source, and why there is none."""
     try:
         from tensormagic.backend.cpu.loader import runs_here
     except ImportError:

@@ -15,18 +15,18 @@ _MOST_SYMBOLS = (
 
 
 def count_of(function: Compiled) -> int:
-    """How many of the graph's parameters are arguments."""
+    """Return how many of the graph's parameters are arguments."""
     return len(function.graph.parameters) - len(function.traced.outside)
 
 
 def symbols_of(function: Compiled) -> list[Symbol]:
-    """The sizes of arguments, in the order in which they are met."""
+    """Return the sizes of arguments, in the order in which they are met."""
     found = (bare_symbol(s) for p in function.graph.parameters[: count_of(function)] for s in p.type.shape)
     return list(dict.fromkeys(s for s in found if s is not None))
 
 
 def small_sizes(function: Compiled) -> list[dict[Symbol, int]]:
-    """The choices of sizes 0 and 1, those of more symbols first."""
+    """Return the choices of sizes 0 and 1, those of more symbols first."""
     open_ = [s for s in symbols_of(function) if s.least > 0]
     if len(open_) > _MOST_SYMBOLS:
         return [{s: n} for s in open_ for n in range(s.least)]
@@ -36,5 +36,5 @@ def small_sizes(function: Compiled) -> list[dict[Symbol, int]]:
 
 
 def sizes_text(chosen: Mapping[Symbol, int]) -> str:
-    """A choice as :meth:`Compiled.with_sizes` takes it: ``"n0=1,n1=0"``."""
+    """Return a choice as :meth:`Compiled.with_sizes` takes it: ``"n0=1,n1=0"``."""
     return ",".join(sorted(f"{s}={n}" for s, n in chosen.items()))

@@ -86,7 +86,7 @@ def _mode(name: str) -> str:
 
 
 def _plain(fun: Any) -> Callable[..., Any] | None:
-    """The function as Python and NumPy run it, or None if there is none."""
+    """Return the function as Python and NumPy run it, or None if there is none."""
     return None if isinstance(fun, Function) or not callable(fun) else fun
 
 
@@ -95,7 +95,7 @@ def _is_float(value: Any) -> bool:
 
 
 def _variables(args: Any) -> list[Any]:
-    """The variables: floats and arrays of floats among the arguments, and those in objects."""
+    """Return the variables: floats and arrays of floats among the arguments, and those in objects."""
     leaves = flatten(args)[0]
     inside = {part.key: part for v in leaves if is_object(v) for part in taken_apart(v, type(v).__name__).parts}
     return [*filter(_is_float, leaves), *inside.values()]
@@ -124,12 +124,12 @@ class _Level:
             yield build(iter([next(rest) if _is_float(v) else v for v in leaves]))
 
     def of_floats(self, *moved: Any) -> Any:
-        """The function of the variables alone."""
+        """Return the function of the variables alone."""
         with self.arranged(moved) as args:
             return of_callable(self.fun).body(*args)
 
     def by_plain(self, moved: Sequence[Any]) -> list[Any]:
-        """The leaves of the result that move, as Python and NumPy compute them."""
+        """Return the leaves of the result that move, as Python and NumPy compute them."""
         if self.plain is None:
             raise TypeError
         with self.arranged(moved) as args:
@@ -142,18 +142,18 @@ class _Level:
         return Function(self.of_floats, own.name, reads=own.reads, math=own.math)
 
     def numeric(self, values: list[Any]) -> list[Any]:
-        """The leaves of the result that move, by the captured function."""
+        """Return the leaves of the result that move, by the captured function."""
         return _floats(self.captured(*values))
 
     def exact(self, values: list[Any]) -> list[Any]:
-        """The same by plain NumPy, in the precision of ``values``."""
+        """Return the same by plain NumPy, in the precision of ``values``."""
         found = self.by_plain(values)
         if any(np.asarray(v).dtype not in {longest(np.dtype("d")), longest(np.dtype("D"))} for v in found):
             raise TypeError
         return found
 
     def reordered(self) -> bool:
-        """Whether NumPy orders elements differently in long floats, as partitioning may."""
+        """Return whether NumPy orders elements differently in long floats, as partitioning may."""
         if self.plain is None:
             return False
         short, long = (self.by_plain(v) for v in (self.points, longer(self.points)))
@@ -161,7 +161,7 @@ class _Level:
 
 
 def _is_reordered(one: Any, other: Any) -> bool:
-    """Whether two arrays have the same elements, and not in the same places."""
+    """Return whether two arrays have the same elements, and not in the same places."""
     if one.shape != other.shape or not one.size or np.allclose(one, other, 1e-6, 0.0, equal_nan=True):
         return False
     return np.allclose(np.sort(one, axis=None), np.sort(other, axis=None), 1e-6, 0.0, equal_nan=True)

@@ -80,7 +80,7 @@ class Closed:
             tensor.place = value.place if isinstance(value, Tensor) else Place(Buffer(self.open([tensor.node])[0]))
 
     def _taken(self, argument: Any, leaves: Sequence[Any], name: str) -> tuple[list[Any], list[Node], list[Make]]:
-        """The stand-ins that the body gets for the leaves of an argument, their nodes, and a function that rebuilds each leaf."""
+        """Return the stand-ins that the body gets for the leaves of an argument, their nodes, and a function that rebuilds each leaf."""
         if argument is None or isinstance(argument, str | bytes):
             raise _no_float(argument, name, self.label)
         seen, nodes, makes = list(leaves), list[Node](), list[Make]()
@@ -107,7 +107,7 @@ class Closed:
         return seen, nodes, makes
 
     def _lazy_in(self, part: Part, name: str) -> Tensor:
-        """The stand-in for a variable in an object."""
+        """Return the stand-in for a variable in an object."""
         if part.key not in self._inside:
             node = own(part.value, part.name)
             node = node_of(part.value) if node is None else node
@@ -159,7 +159,7 @@ class Closed:
         return [n for nodes, _ in self.moving for n in nodes]
 
     def tangents(self, directions: Sequence[Any]) -> list[Any]:
-        """The tangents in directions, one for each argument: containers like the arguments, which may hold other parts too."""
+        """Return the tangents in directions, one for each argument: containers like the arguments, which may hold other parts too."""
         for part, _, node in self._inside.values():
             if self.wrt.count(node) > 1:
                 raise DifferentiationError(
@@ -179,7 +179,7 @@ class Closed:
         return found + flatten(tuple(directions[len(self._counts) :]))[0]
 
     def named(self) -> list[tuple[str, list[Node]]]:
-        """The moving leaves of each argument."""
+        """Return the moving leaves of each argument."""
         return [(name, nodes) for name, (nodes, _) in zip(self.names, self.moving, strict=True)]
 
     def open(self, nodes: Sequence[Node]) -> list[Node]:
@@ -187,7 +187,7 @@ class Closed:
         return replace(nodes, self.actual)
 
     def results(self, nodes: Sequence[Node], computed: Sequence[Node] = ()) -> list[Node]:
-        """The same for results, whose numbers keep their classes; ``computed`` replaces the first ones."""
+        """Return the same for results, whose numbers keep their classes; ``computed`` replaces the first ones."""
         found = self.open([*computed, *nodes[len(computed) :]])
         return [self._of_its_class(n, noted(own)) for n, own in zip(found, nodes, strict=True)]
 
@@ -198,19 +198,19 @@ class Closed:
         return of_classes(number, Classes(code, classes.types))
 
     def arranged(self, nodes: Sequence[Node], single: bool) -> Any:
-        """One node for each moving leaf, in the arguments' containers."""
+        """Return one node for each moving leaf, in the arguments' containers."""
         rest = iter([wrap(n) for n in self.open(nodes)])
         parts = [build(rest) for _, build in self.moving]
         return parts[0] if single else tuple(parts)
 
 
 def _within(place: Place, whole: Place) -> Place:
-    """The view of another place that a view of an argument is."""
+    """Return the view of another place that a view of an argument is."""
     return whole if place.parent is None else replaced(place, buffer=whole.buffer, parent=_within(place.parent, whole))
 
 
 def _made(build: Build, makes: Sequence[Make]) -> Make:
-    """A function that rebuilds an argument from values for its variables, with None for its other parts."""
+    """Return a function that rebuilds an argument from values for its variables, with None for its other parts."""
     return lambda rest: build(iter([make(rest) for make in makes]))
 
 
@@ -230,7 +230,7 @@ def has_derivative(leaf: Any) -> bool:
 
 
 def _integers(argument: Any) -> Iterator[Any]:
-    """The integers beside floats in lists, tuples and dictionaries, which are usually meant as floats; those in fields are not."""
+    """Yield the integers beside floats in lists, tuples and dictionaries, which are usually meant as floats; those in fields are not."""
     if type(argument) in {list, tuple, dict}:
         for part in items_of(argument):
             yield from _integers(part)
@@ -253,11 +253,11 @@ def _no_float(argument: Any, name: str, label: str) -> DifferentiationError:
 
 
 def _lazy(args: tuple[Any, ...], options: dict[str, Any]) -> list[Tensor]:
-    """The lazy arrays that a body may store into beside stand-ins: arguments, and names read from outside."""
+    """Return the lazy arrays that a body may store into beside stand-ins: arguments, and names read from outside."""
     return [*(v for v in flatten((args, options))[0] if isinstance(v, Tensor)), *lazily_read()]
 
 
 def lazily_read() -> list[Tensor]:
-    """The lazy arrays that stand for names that are read from outside."""
+    """Return the lazy arrays that stand for names that are read from outside."""
     capture = context.current()
     return [] if capture is None else [v for v in capture.names.lifted.values() if isinstance(v, Tensor)]

@@ -223,7 +223,7 @@ def _pair(result: Any, function: Function) -> tuple[Any, Callable[[Any], Any]]:
 
 
 def _cotangents(found: Any, stand_ins: Sequence[Node], function: Function) -> list[Node]:
-    """The cotangents of the arguments, in their types."""
+    """Return the cotangents of the arguments, in their types."""
     nodes = [node_of(v) for v in flatten(found)[0]]
     if len(nodes) != len(stand_ins):
         raise DifferentiationError(
@@ -257,7 +257,7 @@ def _is_zero(node: Node) -> bool:
 
 
 def _is_moved_off(result: Node, moved: set[Node]) -> bool:
-    """Whether a number is added to something that depends on the cotangent."""
+    """Return whether a number is added to something that depends on the cotangent."""
     sums: dict[Operation, int] = {add: 0, subtract: 0, where: 1, CONCATENATE: 0}
     return any(
         n in moved and n.op in sums and not all(a in moved or _is_zero(a) for a in n.args[sums[n.op] :])

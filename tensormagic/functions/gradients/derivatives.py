@@ -39,7 +39,7 @@ ArgNums = int | str | Sequence[int | str]
 
 
 def argument_positions(function: Function, argnums: ArgNums, count: int) -> list[int]:
-    """The positions that ``argnums`` means in a call with ``count`` arguments."""
+    """Return the positions that ``argnums`` means in a call with ``count`` arguments."""
     found: list[int] = []
     for item in _each(argnums):
         if isinstance(item, str):
@@ -58,7 +58,7 @@ def argument_positions(function: Function, argnums: ArgNums, count: int) -> list
 
 
 def asked(function: Function, argnums: ArgNums) -> ArgNums:
-    """A copy of ``argnums``; raises at once if no call of ``function`` could have such arguments."""
+    """Return a copy of ``argnums``; raises at once if no call of ``function`` could have such arguments."""
     for item in _each(argnums):
         _named(function, item) if isinstance(item, str) else _number(function, item)
     return deepcopy(argnums)
@@ -69,7 +69,7 @@ def _each(argnums: ArgNums) -> Sequence[int | str]:
 
 
 def _named(function: Function, name: str) -> int:
-    """The position of the argument of this name."""
+    """Return the position of the argument of this name."""
     if name in function.parameters:
         return function.parameters.index(name)
     several = [part for part in re.split(r"[\s,]+", name) if part]
@@ -83,7 +83,7 @@ def _named(function: Function, name: str) -> int:
 
 
 def _number(function: Function, item: Any) -> int:
-    """A position, which may be a number of NumPy's."""
+    """Return a position, which may be a number of NumPy's."""
     if not isinstance(item, Tensor) and hasattr(type(item), "__index__"):
         try:
             return operator.index(item)
@@ -109,7 +109,7 @@ def _no_argument(function: Function, item: int, count: int) -> int:
 
 
 def derived(function: Function, name: str, body: Callable[..., Any], argnums: ArgNums | None = None) -> Function:
-    """A function of the same arguments as ``function``, with another body: a derivative with respect to those that ``argnums`` means."""
+    """Return a function of the same arguments with another body: a derivative with respect to the arguments in ``argnums``."""
     label = f"{name}({function.name})"
 
     def by(args: tuple[Any, ...]) -> Sequence[tuple[str, Any]]:
@@ -134,7 +134,7 @@ _derived: weakref.WeakSet[Function] = weakref.WeakSet()  # that a derivative is 
 
 
 def kept(make: Callable[..., Function], fun: Any, *key: Any) -> Function:
-    """``make(fun, *key)``, cached per function and key; not cached while code is traced."""
+    """Return ``make(fun, *key)``, cached per function and key; not cached while code is traced."""
     if context.current() is not None:
         return make(fun, *key)
     try:
@@ -173,7 +173,7 @@ def _scalar(value: Any, function: Function) -> Node:
 
 
 def _pair(result: Any, function: Function) -> tuple[Any, Any]:
-    """The result of a function with ``has_aux``, checked to be a pair."""
+    """Return the result of a function with ``has_aux``, checked to be a pair."""
     if isinstance(result, tuple | list) and len(result) == 2:
         return result[0], result[1]
     found = f"{len(result)} values" if isinstance(result, tuple | list) else "one value"
@@ -357,17 +357,17 @@ def _pushing(fun: Any) -> Function:
 
 
 def in_tuple(function: Function) -> Callable[[tuple[Any, ...]], Sequence[tuple[str, Any]]]:
-    """The arguments of ``function`` with their names, of a derivative that takes them in a tuple before its directions."""
+    """Return the arguments of ``function`` with their names, of a derivative that takes them in a tuple before its directions."""
     return lambda args: [_called(function, args[0], k) for k in range(len(args[0]))]
 
 
 def _called(function: Function, args: tuple[Any, ...], k: int) -> tuple[str, Any]:
-    """An argument, and its name."""
+    """Return an argument, and its name."""
     return (function.parameters[k] if k < len(function.parameters) else f"argument {k + 1}"), args[k]
 
 
 def pushed(closed: Closed, directions: Any) -> tuple[Any, Any]:
-    """The results of a run, and their tangents along directions of its arguments."""
+    """Return the results of a run, and their tangents along directions of its arguments."""
     leaves, build = flatten(closed.result)
     known_results = results = [node_of(v) for v in leaves]
     moves = closed.tangents(directions)

@@ -37,7 +37,7 @@ class Disagreement:
 
 
 def disagreement(graph: Graph, values: Sequence[Any], moves: dict[Node, Any]) -> Disagreement | None:
-    """The first node whose derivative disagrees with differences of its own values; None if all agree.
+    """Return the first node whose derivative disagrees with differences of its own values, or None if all agree.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def disagreement(graph: Graph, values: Sequence[Any], moves: dict[Node, Any]) ->
 
 
 def disagreement_of(result: Node, wrt: Node) -> Disagreement | None:
-    """The first node between an input and a value whose derivative disagrees; None where none is found."""
+    """Return the first node between an input and a value whose derivative disagrees, or None where none is found."""
     closed = close([result], lambda n: n.op is INPUT, parameter, leaves=[wrt])
     values = [n["source"].value if n.op is INPUT else None for n in closed.leaves]
     if any(v is None for v in values):
@@ -97,7 +97,7 @@ class _Table:
         return [n for n in items(node) if n.type.inexact]
 
     def inside(self, node: Node) -> Disagreement | None:
-        """The one among the nodes of a graph that is called."""
+        """Return the one among the nodes of a graph that is called."""
         if node.op not in {CALL, CHECKPOINT}:
             return None
         graph: Graph = node["graph"]
@@ -107,7 +107,7 @@ class _Table:
         return disagreement(graph, [self.value[a] for a in node.args], moves)
 
     def pushes(self, node: Node) -> bool:
-        """Whether the tangents of a node are the differences of its values."""
+        """Return whether the tangents of a node are the differences of its values."""
         ends = self._ends(node)
         moving = [k for k, a in enumerate(node.args) if self.move.get(a) is not None and a.type.inexact]
         if any(n not in self.move for n in ends) or not moving or _has_tapes(node):
@@ -128,7 +128,7 @@ class _Table:
         return True
 
     def pulls(self, node: Node) -> bool:
-        """Whether the cotangents of a node are the transpose of its tangents."""
+        """Return whether the cotangents of a node are the transpose of its tangents."""
         ends = [n for n in self._ends(node) if self.move.get(n) is not None]
         args = [a for a in dict.fromkeys(node.args) if self.move.get(a) is not None and a.type.inexact]
         if not ends or not args or _has_tapes(node):
@@ -148,7 +148,7 @@ def _formed(value: Any, like: Node) -> Any:
 
 
 def direction(random: np.random.Generator, value: Any) -> Any:
-    """A random direction in the dtype and the form of ``value``."""
+    """Return a random direction in the dtype and the form of ``value``."""
     array = np.asarray(value)
     found = random.normal(size=array.shape)
     if array.dtype.kind == "c":
@@ -157,17 +157,17 @@ def direction(random: np.random.Generator, value: Any) -> Any:
 
 
 def paired(left: Any, right: Any) -> float:
-    """The real bilinear product of a cotangent and a tangent."""
+    """Return the real bilinear product of a cotangent and a tangent."""
     return float(np.sum(np.asarray(left) * np.asarray(right)).real)
 
 
 def near(found: Any, expected: Any, error: float, tolerance: float = _TOLERANCE) -> bool:
-    """Whether numbers agree, up to a tolerance relative to the largest plus a known error."""
+    """Return whether numbers agree, up to a tolerance relative to the largest plus a known error."""
     size = max(float(np.max(np.abs(expected), initial=0.0)), 1e-3)
     apart = float(np.max(np.abs(np.asarray(found) - np.asarray(expected)), initial=0.0))
     return apart <= tolerance * size + 10 * error
 
 
 def _has_tapes(node: Node) -> bool:
-    """Whether a node reads or makes tapes, to which small steps cannot be applied as a whole."""
+    """Return whether a node reads or makes tapes, to which small steps cannot be applied as a whole."""
     return any(t.form == "tape" for n in (node, *node.args) for t in n.types)

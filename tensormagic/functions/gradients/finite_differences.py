@@ -26,17 +26,17 @@ class Slope:
 
 
 def longest(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The longest float, or complex number, of the kind of ``dtype``."""
+    """Return the longest float, or complex number, of the kind of ``dtype``."""
     return np.dtype(np.clongdouble if dtype.kind == "c" else np.longdouble)
 
 
 def longer(values: Sequence[Any]) -> Values:
-    """Arrays and numbers in the longest precision; numbers become rank-0 arrays."""
+    """Return arrays and numbers in the longest precision; numbers become rank-0 arrays."""
     return [np.asarray(v).astype(longest(np.asarray(v).dtype)) for v in values]
 
 
 def slope(function: Numeric, points: Values, moves: Values) -> Slope:
-    """The derivative of ``function`` at ``points`` along ``moves``.
+    """Return the derivative of ``function`` at ``points`` along ``moves``.
 
     Central differences are extrapolated from several initial steps, and the table whose last two rows agree best is
     taken. If a complex step agrees with it, that is taken instead: it has no cancellation error.

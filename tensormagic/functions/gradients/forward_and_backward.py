@@ -54,7 +54,7 @@ class Pulled(tuple[Any, Callable[..., Any]]):  # noqa: SLOT001 (a tuple has no r
 
 
 def passes_of(function: Function, primals: tuple[Any, ...], value: Any, pulled: Callable[[Closed, Any], Any]) -> Passes:
-    """The passes of ``function`` at ``primals``, where it has the value ``value``."""
+    """Return the passes of ``function`` at ``primals``, where it has the value ``value``."""
 
     def body(points: Any, cotangents: Any) -> Any:
         closed = Closed(function, tuple(points), {}, range(len(points)))
@@ -70,7 +70,7 @@ def passes_of(function: Function, primals: tuple[Any, ...], value: Any, pulled: 
 
 
 def _cut(graph: Graph, own: int, given: int, values: int) -> Passes:
-    """A graph of values and cotangents cut in two: whatever needs no cotangent is forward."""
+    """Return a graph of values and cotangents cut in two: whatever needs no cotangent is forward."""
     cotangents = graph.parameters[own:given]
     after: set[Node] = set(cotangents)
     for node in topological(graph.results):
@@ -98,5 +98,5 @@ def _cut(graph: Graph, own: int, given: int, values: int) -> Passes:
 
 
 def _is_number(node: Node) -> bool:
-    """Whether a node depends on constants and sizes alone, so that each pass has its own copy."""
+    """Return whether a node depends on constants and sizes alone, so that each pass has its own copy."""
     return not any(n.op is PARAMETER or n.op is INPUT for n in topological([node]))

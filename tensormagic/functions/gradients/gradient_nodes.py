@@ -15,7 +15,7 @@ from tensormagic.transform.rewriting import rewrite_nodes
 
 
 def gradient_nodes(result: Node, wrt: Sequence[Node]) -> list[Node]:
-    """The gradient of a scalar node; the primal is rewritten first, so that a stable form is differentiated.
+    """Return the gradient of a scalar node; the primal is rewritten first, so that a stable form is differentiated.
 
     Memory shared with an array of the notebook is taken into account.
     """
@@ -36,7 +36,7 @@ def value_and_gradient_nodes(result: Node, wrt: Sequence[Node]) -> tuple[Node, l
 
 
 def normal_form(results: Sequence[Node], keep: Sequence[Node] = ()) -> list[Node]:
-    """``results`` after rewriting; nodes in ``keep`` are treated as leaves and stay."""
+    """Return ``results`` after rewriting; nodes in ``keep`` are treated as leaves and stay."""
     if not results:
         return []
     stand_ins = {n: input_node(Source(f"kept{k}"), n.type) for k, n in enumerate(keep) if n.op is not INPUT}
@@ -46,7 +46,7 @@ def normal_form(results: Sequence[Node], keep: Sequence[Node] = ()) -> list[Node
 
 
 def replace(results: Sequence[Node], mapping: dict[Node, Node]) -> list[Node]:
-    """``results`` with nodes replaced; rebuilt nodes keep their sites."""
+    """Return ``results`` with nodes replaced; rebuilt nodes keep their sites."""
     if not mapping:
         return list(results)
     memo = dict(mapping)

@@ -175,7 +175,7 @@ def _rows(results: Sequence[Node], wrt: Sequence[Node], mode: Mode | None) -> li
 
 
 def _cheaper(results: Sequence[Node], wrt: Sequence[Node]) -> Mode:
-    """The mode that takes fewer passes, as far as sizes are known at capture."""
+    """Return the mode that takes fewer passes, as far as sizes are known at capture."""
     inputs, outputs = ([hint(n.type.size) for n in nodes] for nodes in (wrt, results))
     if None in inputs or None in outputs:
         return "reverse"
@@ -183,7 +183,7 @@ def _cheaper(results: Sequence[Node], wrt: Sequence[Node]) -> Mode:
 
 
 def _pushed(results: Sequence[Node], x: Node) -> list[Node]:
-    """The derivatives of ``results`` with respect to ``x``, by forward mode along every direction."""
+    """Return the derivatives of ``results`` with respect to ``x``, by forward mode along every direction."""
     direction = _direction(x)
     changes = modes.jvp(results, {x: direction})
     stacks = _along_basis(changes, direction)
@@ -191,20 +191,20 @@ def _pushed(results: Sequence[Node], x: Node) -> list[Node]:
 
 
 def _pulled(result: Node, wrt: Sequence[Node]) -> list[Node]:
-    """The derivatives of ``result``, by reverse mode from every element."""
+    """Return the derivatives of ``result``, by reverse mode from every element."""
     direction = _direction(result)
     stacks = _along_basis(modes.vjp([result], [direction], wrt), direction)
     return [_block(s, result, x, first=result) for s, x in zip(stacks, wrt, strict=True)]
 
 
 def _direction(node: Node) -> Node:
-    """A stand-in for a tangent or cotangent of ``node``; that of a scalar is 1."""
+    """Return a stand-in for a tangent or cotangent of ``node``; that of a scalar is 1."""
     t = node.type
     return input_node(Source("direction"), t.with_shape(t.shape)) if t.shape else constant(t.dtype.type(1))
 
 
 def _along_basis(found: Sequence[Tangent], direction: Node) -> list[Tangent]:
-    """A linear function of ``direction`` for a batch of unit directions, one for each element."""
+    """Return a linear function of ``direction`` for a batch of unit directions, one for each element."""
     t = direction.type
     if not t.shape:
         return list(found)
@@ -223,7 +223,7 @@ def _basis(t: Type) -> Node:
 
 
 def _block(stack: Tangent, result: Node, x: Node, first: Node) -> Node:
-    """A batch over the elements of ``first`` as an array with the axes of ``result``, then those of ``x``."""
+    """Return a batch over the elements of ``first`` as an array with the axes of ``result``, then those of ``x``."""
     dtype = x.type.dtype if result.type.dtype.kind == "f" else np.result_type(x.type.dtype, np.complex64)
     shape = (*result.type.shape, *x.type.shape)
     if stack is None:

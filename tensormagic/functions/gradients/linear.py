@@ -140,7 +140,7 @@ def linearize(fun: Any, *primals: Any) -> tuple[Any, Map]:
 
 
 def _both(fun: Any, primals: tuple[Any, ...], again: Map, derive: Map) -> tuple[Any, Map]:
-    """The value, and the linear map: by running ``again`` if that is like the first run, else from the same run by ``derive``."""
+    """Return the value, and the linear map: by running ``again`` if that is like the first run, else from the same run by ``derive``."""
     function = kept(of_callable, fun)
     if context.current() is not None:
         return _captured(function, primals, derive)
@@ -169,12 +169,12 @@ def _both(fun: Any, primals: tuple[Any, ...], again: Map, derive: Map) -> tuple[
 
 
 def _has_moved(function: Function, key: Any) -> bool:
-    """Whether nothing but values of objects has changed since a run that another one was as."""
+    """Return whether nothing but values of objects has changed since a run that another one was as."""
     return any(map(moved, _followed.get(function, {}).get(key, ())[:1]))
 
 
 def _alike(function: Function, primals: tuple[Any, ...], whole: Record) -> tuple[Given, bool] | None:
-    """The values of a call whose runs are alike, for code that cannot be captured in one run without values; else None."""
+    """Return the values of a call whose runs are alike, for code that cannot be captured in one run without values, or None."""
     if not taken_back(whole) or function.record((primals, {})).why:
         return None
     given, stores = function.stored(primals)
@@ -185,7 +185,7 @@ def _alike(function: Function, primals: tuple[Any, ...], whole: Record) -> tuple
 def _twice(
     function: Function, primals: tuple[Any, ...], given: Given, known: Record, again: Map, *, stores: bool
 ) -> tuple[Any, Map]:
-    """The value of one run, and the linear map by further runs, at the arguments and reads as they were."""
+    """Return the value of one run, and the linear map by further runs, at the arguments and reads as they were."""
     leaves, build = flatten(primals)
     kept = [_kept(v) for v in leaves]  # arrays may be stored into before the map is used
     held = [(read, value, _kept(value)) for read, value in given.held]
@@ -221,7 +221,7 @@ def _as_it_was(held: Sequence[tuple[Any, Any]]) -> Generator[None]:
 
 
 def _kept(value: Any) -> Any:
-    """A value as it is now."""
+    """Return a value as it is now."""
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
@@ -296,7 +296,7 @@ def _computed(function: Function, primals: tuple[Any, ...], key: Any, derive: Ma
 
 
 def _values(tree: Any, beside: list[Node], math: str) -> tuple[Any, list[Any]]:
-    """The values of lazy arrays, computed in one run together with ``beside``."""
+    """Return the values of lazy arrays, computed in one run together with ``beside``."""
     leaves, build = flatten(tree)
     lazy = [v.node for v in leaves if isinstance(v, Tensor)]
     every = list(lazy)
@@ -311,7 +311,7 @@ def _values(tree: Any, beside: list[Node], math: str) -> tuple[Any, list[Any]]:
 
 
 def _input(value: Any, name: str) -> Tensor:
-    """An argument as a lazy value of its own."""
+    """Return an argument as a lazy value of its own."""
     value = door.variable(value, name)
     node = own(value, name)
     return wrap(node_of(value) if node is None else node)

@@ -52,7 +52,7 @@ class Met:
 
 
 def walk(value: Any, name: str, *, numbers: bool = True) -> Iterator[Met]:
-    """A value, and the values in its objects and containers, outer ones first; a list of numbers counts as one if ``numbers``.
+    """Yield a value, and the values in its objects and containers, outer ones first; a list of numbers counts as one if ``numbers``.
 
     Cycles are not followed.
     """
@@ -83,7 +83,7 @@ def _parts(met: Met, *, numbers: bool) -> Iterable[Met]:
 
 
 def _holder(attributes: Any) -> Any:
-    """The holder of attributes for a place: a dictionary, or an object with slots."""
+    """Return the holder of attributes for a place: a dictionary, or an object with slots."""
     return attributes.owner if isinstance(attributes, Slotted) else attributes
 
 
@@ -112,7 +112,7 @@ def gathered(parts: Sequence[tuple[Path, Any]], forms: Mapping[Path, Any], above
 
 
 def is_object(value: Any) -> bool:
-    """Whether a value is an object of the user's, or a namespace, and no container that is put together again."""
+    """Return whether a value is an object of the user's, or a namespace, and no container that is put together again."""
     return is_own(value) and not isinstance(value, Gradient)
 
 
@@ -147,7 +147,7 @@ class Part:
 
 
 def _identity(value: Any, place: Place) -> Any:
-    """A key that is equal for two values of one variable: the identity of an array, and the place of a number."""
+    """Return a key that is equal for two values of one variable: the identity of an array, and the place of a number."""
     return id(value) if isinstance(value, np.ndarray | Tensor) else _spot(place)
 
 
@@ -183,7 +183,7 @@ class Apart:
 
 
 def taken_apart(value: Any, name: str) -> Apart:
-    """The floats and arrays of floats in an object; an array at two places is one variable.
+    """Return the floats and arrays of floats in an object; an array at two places is one variable.
 
     Raises
     ------
@@ -207,7 +207,7 @@ def taken_apart(value: Any, name: str) -> Apart:
 
 
 def is_variable(value: Any) -> bool:
-    """Whether a value in an object is one that gradients are with respect to."""
+    """Return whether a value in an object is one that gradients are with respect to."""
     if isinstance(value, Tensor):
         return value.type.inexact
     if type(value) is np.ndarray:
@@ -216,7 +216,7 @@ def is_variable(value: Any) -> bool:
 
 
 def reads_in(arguments: Iterable[tuple[str, Any]]) -> tuple[tuple[str, Inside], ...]:
-    """The places of variables in objects among the arguments, each with its name, as places that the function reads."""
+    """Return the places of variables in objects among the arguments, each with its name, as places that the function reads."""
     merged: dict[Any, Part] = {}
     for name, argument in arguments:
         for leaf in filter(is_object, flatten(argument)[0]):

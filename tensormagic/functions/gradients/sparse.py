@@ -165,11 +165,11 @@ class SparseJacobian(Made):
         return plan.form.build(_blocks(plan, whole[plan.places]))
 
     def pattern(self, *args: Any, **options: Any) -> Any:
-        """Where entries may differ from zero, as a ``csr_array`` of bools over all results and arguments."""
+        """Return where entries may differ from zero, as a ``csr_array`` of bools over all results and arguments."""
         return self._plan(*self._completed(args, options))[0].pattern
 
     def colours(self, *args: Any, **options: Any) -> int:
-        """How many passes a call with such arguments takes."""
+        """Return how many passes a call with such arguments takes."""
         return self._plan(*self._completed(args, options))[0].count
 
     def _completed(self, args: Any, options: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -186,7 +186,7 @@ class SparseJacobian(Made):
     # plans
 
     def _plan(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[_Plan, Passes | None]:
-        """How the matrix is computed, and its passes if they must be those of the run that gave the structure."""
+        """Return how the matrix is computed, and its passes if they must be those of the run that gave the structure."""
         positions = argument_positions(self.function, self.argnums, len(args))
         leaves = [v for k in positions for v in flatten(args[k])[0]]
         if any(map(is_object, leaves)):
@@ -256,7 +256,7 @@ class SparseJacobian(Made):
     # bodies
 
     def _closed(self, args: Any, options: Any) -> tuple[Closed, list[Node]]:
-        """The function over stand-ins; records the form of its Jacobian."""
+        """Return the function over stand-ins; records the form of its Jacobian."""
         positions = argument_positions(self.function, self.argnums, len(args))
         single = isinstance(self.argnums, int | str)
         custom = self.primal is not None and not self._single and _is_custom(self.primal, args, options, positions)
@@ -280,7 +280,7 @@ class SparseJacobian(Made):
         return closed, results
 
     def _along(self, directions: Any, args: Any, options: Any) -> Any:
-        """The derivative along one direction: the linear map whose structure is determined."""
+        """Return the derivative along one direction: the linear map whose structure is determined."""
         closed, results = self._closed(args, options)
         moved = _moved(results, closed.wrt, [node_of(d) for d in directions])
         return [
@@ -289,14 +289,14 @@ class SparseJacobian(Made):
         ]
 
     def _pushed(self, seeds: Any, args: Any, options: Any) -> Any:
-        """The derivatives along each seed."""
+        """Return the derivatives along each seed."""
         closed, results = self._closed(args, options)
         stands = [input_node(Source("direction"), x.type.with_shape(x.type.shape)) for x in closed.wrt]
         moved = _moved(results, closed.wrt, stands)
         return [wrap(n) for n in closed.open(_stacked(moved, results, stands, node_of(seeds)))]
 
     def _pulled(self, seeds: Any, args: Any, options: Any) -> Any:
-        """The cotangents of the arguments for each seed."""
+        """Return the cotangents of the arguments for each seed."""
         closed, results = self._closed(args, options)
         stands = [input_node(Source("cotangent"), r.type.with_shape(r.type.shape)) for r in results]
         found = modes.vjp(results, stands, closed.wrt)
@@ -304,7 +304,7 @@ class SparseJacobian(Made):
 
 
 def _passes(program: Specialisation, values: list[Any], wrt: Sequence[Any], plan: _Plan) -> list[Any]:
-    """The derivatives along each seed, by the program that the structure was read from."""
+    """Return the derivatives along each seed, by the program that the structure was read from."""
     sizes = program.graph.bind([np.shape(v) for v in values])
     ends = plan.columns[1:-1]
     rows = []
@@ -324,7 +324,7 @@ def _dtype(result: Node, x: Node) -> Any:
 
 
 def _is_custom(function: Function, args: Any, options: Any, positions: Sequence[int]) -> bool:
-    """Whether the derivative of ``function`` is partly defined by the user."""
+    """Return whether the derivative of ``function`` is partly defined by the user."""
     closed = Closed(function, args, options, positions)
     nodes = numbers_alone(flatten(closed.result)[0], function.name)
     return mentions_custom(Graph((), tuple(nodes)))
@@ -336,7 +336,7 @@ def _moved(results: Sequence[Node], wrt: Sequence[Node], directions: Sequence[No
 
 
 def _stacked(found: Sequence[Tangent], like: Sequence[Node], stands: Sequence[Node], seeds: Node) -> list[Node]:
-    """A linear function of ``stands`` for each row of ``seeds``, which holds them concatenated."""
+    """Return a linear function of ``stands`` for each row of ``seeds``, which holds them concatenated."""
     size = seeds.type.shape[0]
     known: dict[Node, Node] = {}
     first: Size = 0
@@ -356,7 +356,7 @@ def _result_sizes(graph: Graph, values: Sequence[Any]) -> list[int]:
 
 
 def _places(pattern: Any, way: Way, colours: Any) -> Any:
-    """The place of each entry in the results of the passes."""
+    """Return the place of each entry in the results of the passes."""
     count = pattern.shape[0] if way != "rows" else pattern.shape[1]
     rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
     columns = pattern.indices
@@ -369,7 +369,7 @@ def _places(pattern: Any, way: Way, colours: Any) -> Any:
 
 
 def _blocks(plan: _Plan, data: Any) -> list[list[Any]]:
-    """The matrix cut into blocks, one for each result and argument."""
+    """Return the matrix cut into blocks, one for each result and argument."""
     from scipy.sparse import csr_array
 
     pattern = plan.pattern

@@ -26,7 +26,7 @@ from tensormagic.ops.named import NAMED, is_bare
 
 
 def not_alone(value: Any, name: str = "the value", result: Node | None = None) -> str:
-    """A note that another equal value exists, because the expression occurs twice; else empty.
+    """Return a note that another equal value exists, because the expression occurs twice; else empty.
 
     The other one may have no name: then ``result`` contains the same expression once more.
 
@@ -52,7 +52,7 @@ def not_alone(value: Any, name: str = "the value", result: Node | None = None) -
 
 
 def _is_said_again(node: Node, result: Node) -> bool:
-    """Whether a user of ``node`` in ``result`` repeats its expression in the text, and ``node`` was also built elsewhere."""
+    """Return whether a user of ``node`` in ``result`` repeats its expression in the text, and ``node`` was also built elsewhere."""
     places = site.of(node)
     if len(places) < 2:
         return False
@@ -65,13 +65,13 @@ def _shares(other: Any, value: Tensor) -> bool:
 
 
 def _memory(value: Tensor) -> Buffer:
-    """The memory of a lazy value, as its cell had it."""
+    """Return the memory of a lazy value, as its cell had it."""
     buffer = value.place.buffer
     return buffer.before if isinstance(buffer, Undecided) else buffer
 
 
 def input_of(result: Node, wrt: Any) -> Node:
-    """The node that a gradient is with respect to: a lazy value's, or the input of that name, or that array's or number's."""
+    """Return the node that a gradient is with respect to: a lazy value's, or the input of that name, or that array's or number's."""
     number = not isinstance(wrt, Tensor) and isinstance(wrt, int | float | complex | np.number)
     if not number and not isinstance(wrt, str | np.ndarray):
         if told := not_alone(wrt, result=result):
@@ -106,13 +106,13 @@ _NO_INPUT = "Assign it in an earlier cell than the one that computes with it; or
 
 
 def way_to(value: Tensor, name: str = "y") -> str:
-    """How the gradient of a value is asked for, by an input that it has: ``loss.grad("w")``."""
+    """Return how the gradient of a value is asked for, by an input that it has: ``loss.grad("w")``."""
     inputs = (n["source"].name for n in topological([value.node]) if n.op is INPUT and n.type.inexact)
     return f'{name}.grad("{next((n for n in inputs if n.isidentifier()), "w")}")'
 
 
 def _inputs_of(number: Any, sources: Mapping[Node, Any]) -> list[Node]:
-    """The inputs read from this number; of several, those under a name it has in the user's code."""
+    """Return the inputs read from this number; of several, those under a name it has in the user's code."""
     array, held = np.asarray(number), [(n, s) for n, s in sources.items() if isinstance(s, Snapshot)]
     same = [(n, s) for n, s in held if not isinstance(s.value, np.ndarray) and same_bits(np.asarray(s.value), array)]
     names = {name for name, value in usercode.user_names(usercode.user_frame()).items() if value is number}
@@ -121,7 +121,7 @@ def _inputs_of(number: Any, sources: Mapping[Node, Any]) -> list[Node]:
 
 
 def tensor_grad(self: Tensor, wrt: Any = None) -> Any:
-    """The gradient of this lazy number with respect to what it was computed from.
+    """Return the gradient of this lazy number with respect to what it was computed from.
 
     Parameters
     ----------

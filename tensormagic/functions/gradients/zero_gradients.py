@@ -20,13 +20,13 @@ def warn_constant(label: str, result: Node, arguments: Sequence[tuple[str, Seque
 
 
 def reason_of_zero(result: Node, name: str, nodes: Sequence[Node]) -> str:
-    """Why the gradient of a value with respect to ``name`` is zero for all data; empty if it is not."""
+    """Return why the gradient of a value with respect to ``name`` is zero for all data; empty if it is not."""
     steps = _steps_to(result, nodes)
     return "" if steps is None else _reason(name, steps)
 
 
 def _steps_to(result: Node, nodes: Sequence[Node]) -> list[Node] | None:
-    """The nodes at which derivatives by ``nodes`` end on the way to ``result``; None if they reach it."""
+    """Return the nodes at which derivatives by ``nodes`` end on the way to ``result``, or None if they reach it."""
     moving, ends = set(nodes), list[Node]()
     for node in topological([result], stop=moving.__contains__):
         if node in moving or not any(a in moving for a in node.args):

@@ -93,7 +93,7 @@ class Inside(Mapping[str, Any]):
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a number with a fraction: of Python's or NumPy's."""
+    """Return whether a value is a number with a fraction: of Python's or NumPy's."""
     return isinstance(value, float | complex | np.inexact)
 
 
@@ -122,7 +122,7 @@ class InTuple:
 
 
 def held(holder: Any, key: Any) -> Any:
-    """The value in a dictionary, a list, a tuple, a closure cell, a class or an object with slots; ``MISSING`` if there is none."""
+    """Return the value in a dictionary, a list, a tuple, a closure cell, a class or an object with slots; ``MISSING`` if there is none."""
     try:
         if isinstance(holder, InTuple):
             return held(*holder.place)[key] if holder.place else MISSING
@@ -164,7 +164,7 @@ def _keys(holder: Any, key: Any) -> Iterable[Any]:
 
 
 def arrays_in(record: Record) -> tuple[tuple[str, Inside], ...]:
-    """The arrays in containers and objects among what was read."""
+    """Return the arrays in containers and objects among what was read."""
     found: dict[int, Inside] = {}
     for check in record.checks:
         for place, name in places_of(check):
@@ -175,7 +175,7 @@ def arrays_in(record: Record) -> tuple[tuple[str, Inside], ...]:
 
 
 def memory_in(record: Record, inputs: Iterable[tuple[Read, Any]]) -> tuple[Any, ...]:
-    """The objects with memory among what was read, outside of ``inputs``, which are given with their values in a call."""
+    """Return the objects with memory among what was read, outside of ``inputs``, which are given with their values in a call."""
     inputs = list(inputs)
     spots = {spot for read, _ in inputs for spot in _spots_of(read)}
     free, lazy = set[int](), {id(value) for _, value in inputs}
@@ -199,7 +199,7 @@ def _spots_of(read: Read) -> Iterable[tuple[int, Any]]:
 
 
 def places_of(check: Check) -> Iterable[tuple[tuple[Any, Any], str]]:
-    """The places that a check covers, each with the user's name for it."""
+    """Return the places that a check covers, each with the user's name for it."""
     if check.place is None:
         return []
     if check.kind != "items":
@@ -254,7 +254,7 @@ def refuse_shared(before: Record, values: Sequence[Any], label: str) -> None:
 
 
 def taken_back(record: Record) -> bool:
-    """Whether everything is as it was, once that has been put back which can be."""
+    """Return whether everything is as it was, once that has been put back which can be."""
     if record.unseen() or not record.changed():
         return not record.unseen()
     keys = {id(c.operands[0]): c.operands[2] for c in record.checks if c.kind == "items"}
@@ -390,7 +390,7 @@ def _put_value(place: tuple[Any, Any], left: Mapping[int, tuple[Any, Any]]) -> N
 
 
 def _places_in(value: Any) -> list[tuple[Any, Any]]:
-    """The places of a container, or of an object."""
+    """Return the places of a container, or of an object."""
     if isinstance(value, HOLDING):
         return [(value, key) for key in _keys(value, None)]
     spaces = [getattr(value, "__dict__", {}), *(vars(c) for c in type(value).__mro__ if "__slots__" in vars(c))]
@@ -402,7 +402,7 @@ def _places_in(value: Any) -> list[tuple[Any, Any]]:
 
 
 def _valued(value: Any, left: Mapping[int, tuple[Any, Any]]) -> Any:
-    """The Python value for a lazy one that the call has left: a number or array, or a text, None or object that depends on these."""
+    """Return the Python value for a lazy one that the call has left: a number or array, or a text, None or object that depends on these."""
     if issubclass(type(value), Deferred):
         parts, build = flatten(value)
         return build(iter([_number(_valued(part, left)) for part in parts]))
@@ -416,7 +416,7 @@ def _valued(value: Any, left: Mapping[int, tuple[Any, Any]]) -> Any:
 
 
 def _number(value: Any) -> Any:
-    """The value of a lazy number that only occurs in a text."""
+    """Return the value of a lazy number that only occurs in a text."""
     if not isinstance(value, Tensor):
         return value
     return value.item() if value.type.form == "python" else value.numpy()[()]
@@ -426,5 +426,5 @@ _VALUES = type({}.values())
 
 
 def _owner(values: Any) -> Any:
-    """The dictionary of ``values()``, which is given as one that cannot be changed."""
+    """Return the dictionary of ``values()``, which is given as one that cannot be changed."""
     return next((d for d in gc.get_referents(values) if isinstance(d, dict)), None)

@@ -75,11 +75,11 @@ class Containers:
             self._find(part, (*path, key))
 
     def is_changed(self) -> bool:
-        """Whether the body has changed one."""
+        """Return whether the body has changed one."""
         return any(not _alike(_contents(v), before) for v, _, before in self._found.values())
 
     def changed(self) -> list[tuple[Path, Any]]:
-        """The containers that the body has changed: their paths and their new contents."""
+        """Return the containers that the body has changed: their paths and their new contents."""
         found = [(p, v) for v, p, before in self._found.values() if not _alike(_contents(v), before)]
         if found and self.there is None:
             raise refused(self._label)
@@ -98,7 +98,7 @@ class Containers:
         return {} if call is None else same_places(call, [path for _, path in self._places()])
 
     def released(self, given: Any) -> dict[int, tuple[Any, Path]]:
-        """The containers, with the caller's paths, holding the original arguments again in place of the trace's stand-ins.
+        """Return the containers, with the caller's paths, holding the original arguments again in place of the trace's stand-ins.
 
         Otherwise anything that still holds one would seem to have kept lazy values.
         """
@@ -115,7 +115,7 @@ class Containers:
         return {key: (copy, path) for key, (copy, path, _) in self._found.items()}
 
     def special(self, tree: Any, usual: Callable[[], Build]) -> Build:
-        """How a container of the result is built: an existing one is itself, and one that occurs twice is built once."""
+        """Return how a container of the result is built: an existing one is itself, and one that occurs twice is built once."""
         key = id(tree)
         path = self._found[key][1] if key in self._found else self._fixed.get(key, ())
         if path not in _WHOLE:
@@ -154,7 +154,7 @@ class Containers:
         return []
 
     def _older(self, container: Any) -> Callable[[Any], Any] | None:
-        """A function that gives a call's counterpart of a container of the trace; None for a new container."""
+        """Return a function that gives a call's counterpart of a container of the trace, or None for a new container."""
         key = id(container)
         if key in self._found:
             path = self._found[key][1]
@@ -227,7 +227,7 @@ class Copies:
 
 
 def parts_of(container: Any) -> list[tuple[Any, Any]]:
-    """The items of a container with their keys."""
+    """Return the items of a container with their keys."""
     if isinstance(container, dict):
         return [*container.items()]
     if isinstance(container, tuple | list):
@@ -250,7 +250,7 @@ def _alike(now: Sequence[Any], before: Sequence[Any]) -> bool:
 
 
 def reached(value: Any, path: Path) -> Any:
-    """The value at the end of a path."""
+    """Return the value at the end of a path."""
     for key in path:
         value = value[key] if isinstance(value, dict | tuple | list) else getattr(value, key)
     return value
@@ -275,5 +275,5 @@ def fill(container: Any, contents: Any) -> None:
 
 
 def refused(label: str, why: str = "") -> CaptureError:
-    """The refusal to change a container."""
+    """Return the refusal to change a container."""
     return CaptureError(f"{label} changes a container that is an argument{why}", "Make a new one, and return it.")

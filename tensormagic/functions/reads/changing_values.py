@@ -21,7 +21,7 @@ _ONE_BY_ONE = 4  # places that are tried by themselves, where all of them at onc
 
 
 def moved(record: Record) -> tuple[Inside, ...]:
-    """The places whose values have changed, if nothing else has and each may be an input; else empty."""
+    """Return the places whose values have changed, if nothing else has and each may be an input; else empty."""
     if record.why:
         return ()
     found: dict[Any, Inside] = {}
@@ -36,7 +36,7 @@ def moved(record: Record) -> tuple[Inside, ...]:
 
 
 def arrays_of(record: Record) -> tuple[Inside, ...]:
-    """The places that hold arrays, each the only one of its array."""
+    """Return the places that hold arrays, each the only one of its array."""
     if record.why or record.typed():
         return ()
     arrays = [check.operands[0] for check in record.checks if check.kind == "array"]
@@ -46,7 +46,7 @@ def arrays_of(record: Record) -> tuple[Inside, ...]:
 
 
 def _moved_in(check: Check, record: Record) -> list[Inside]:
-    """The places of one check; empty if it is no such change."""
+    """Return the places of one check; empty if it is no such change."""
     if check.kind == "array":
         places = list(_places_of(check.operands[0], record.checks))
         return [Inside(told, [place], moving=True) for place, told in places] if len(places) == 1 else []
@@ -72,26 +72,26 @@ def _one(place: tuple[Any, Any], before: Any, told: str) -> list[Inside]:
 
 
 def _kind(value: Any) -> Any:
-    """What must stay the same of the values of a place; None for a value that is no input."""
+    """Return what must stay the same of the values of a place, or None for a value that is no input."""
     if type(value) is np.ndarray:
         return (value.dtype, value.ndim) if value.dtype.kind in "biufc" else None
     return type(value) if is_number(value) and type(value).__module__ in {"builtins", "numpy"} else None
 
 
 def _places_of(array: Any, checks: Iterable[Check]) -> Iterable[tuple[tuple[Any, Any], str]]:
-    """Where an array is held."""
+    """Yield where an array is held."""
     for check in checks:
         yield from ((place, told) for place, told in places_of(check) if held(*place) is array)
 
 
 def choices_of(places: Sequence[Inside]) -> list[tuple[Inside, ...]]:
-    """Which places are tried together: all, and then each."""
+    """Return which places are tried together: all, and then each."""
     alone = [(space,) for space in places] if 1 < len(places) <= _ONE_BY_ONE else []
     return [tuple(places), *alone]
 
 
 def agree(results: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Whether two traces of one function gave the same, up to rounding of values computed at capture."""
+    """Return whether two traces of one function gave the same, up to rounding of values computed at capture."""
     return len(results) == len(others) and all(map(_agree, results, others))
 
 

@@ -69,7 +69,7 @@ def record_of(
     ahead: bool = False,
     passing: bool = False,
 ) -> Record:
-    """A record of what functions can read, as it is now.
+    """Return a record of what functions can read, as it is now.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ class _Walk(Wrappers):
             self._other(value, told, lifted)
 
     def _is_of_random(self, value: Any) -> bool:
-        """Whether a function of ``np.random`` is handled by captured code; drawing is reported if what is read is fixed."""
+        """Return whether a function of ``np.random`` is handled by captured code; drawing is reported if what is read is fixed."""
         return value_kinds.is_maker(value) or (self.fixed and value_kinds.is_draw(value))
 
     def refuse_random(self) -> None:
@@ -421,7 +421,7 @@ class _Walk(Wrappers):
                     self.slot(value, slot.__get__, f"{told}.{name}", name)
 
     def _changes_by_calls(self, value: Any) -> bool:
-        """Whether nothing but calls of its methods changes an object of a library, as the code uses it."""
+        """Return whether nothing but calls of its methods changes an object of a library, as the code uses it."""
         held = {n: v for n in self.names if (v := inspect.getattr_static(value, n, MISSING)) is not MISSING}
         called = all(value_kinds.is_called(v) or value_kinds.is_atom(v) for v in held.values())
         return (

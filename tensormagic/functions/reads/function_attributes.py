@@ -31,7 +31,7 @@ class Attributed:
             delattr(users, name)
 
     def __getattr__(self, name: str) -> Any:
-        """The function's attribute; an AttributeError is the function's."""
+        """Return the function's attribute; an AttributeError is the function's."""
         users = users_of(self, name)
         if users is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
@@ -39,7 +39,7 @@ class Attributed:
 
 
 def users_of(made: Any, name: str) -> Any:
-    """The user's function or callable object, if ``name`` is an attribute that users may set; else None.
+    """Return the user's function or callable object, if ``name`` is an attribute that users may set, or None.
 
     Not for our own fields, special names, or objects that were not made of the user's.
     """
@@ -54,6 +54,6 @@ def users_of(made: Any, name: str) -> Any:
 
 @functools.cache
 def _own(kind: type) -> frozenset[str]:
-    """The names that one of our classes gives its instances."""
+    """Return the names that one of our classes gives its instances."""
     fields = {name for base in kind.__mro__ for name in vars(base).get("__annotations__", {})}
     return frozenset(fields.union(*(vars(base) for base in kind.__mro__)))

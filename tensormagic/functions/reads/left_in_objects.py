@@ -67,7 +67,7 @@ def looked_at() -> None:
 
 
 def left_behind(mark: Tensor, *, known: bool) -> list[Tensor]:
-    """The lazy values made, or stored into, after ``mark`` that are still referenced.
+    """Return the lazy values made, or stored into, after ``mark`` that are still referenced.
 
     ``known``: this function is known to leave some; otherwise unreachable cycles are collected first.
     """
@@ -115,7 +115,7 @@ def _stored_since(mark: Tensor) -> list[Tensor]:
 
 
 def held_by(build: Callable[[Any], Any]) -> set[int]:
-    """The identities of the objects that a rebuilding function holds itself: the types in a list of unknown length."""
+    """Return the identities of the objects that a rebuilding function holds itself: the types in a list of unknown length."""
     seen: dict[int, Any] = {}
     pending: list[Any] = [build]
     while pending:
@@ -137,12 +137,12 @@ def held_by(build: Callable[[Any], Any]) -> set[int]:
 
 
 def bare(build: Callable[[Any], Any], count: int) -> Callable[[Any], Any]:
-    """How ``count`` parts are put together, without the lazy values that they were taken from."""
+    """Return how ``count`` parts are put together, without the lazy values that they were taken from."""
     return together(build(iter([0.0] * count)))[1]
 
 
 def together(tree: Any) -> tuple[list[Any], Callable[[Any], Any]]:
-    """The computed leaves of a result, and a function that rebuilds it with others; a container that occurs twice is rebuilt once."""
+    """Return the computed leaves of a result, and a function that rebuilds it with other leaves; shared containers are rebuilt once."""
     met: dict[int, Any] = {}  # with the containers, so that no other one has their identities
 
     def special(container: Any, usual: Callable[[], Any]) -> Any:
@@ -202,7 +202,7 @@ def give_values(
 
 
 def _taken(place: Place, values: Mapping[Node, Any]) -> Place:
-    """Where an array lies that is one of several depending on data: where the one lies that it is in this call."""
+    """Return where an array lies that is one of several depending on data: where the one lies that it is in this call."""
     found = place
     while found.parent is None and (several := found.buffer.alias.alternatives):
         asked = [one.holds for one in several if one.holds is not None]
@@ -263,7 +263,7 @@ class Memory:
                 self.wholes[buffer] = whole_of(buffer, own)
 
     def part(self, place: Place) -> Any:
-        """The array of a place; None if it is not a view of a known one."""
+        """Return the array of a place, or None if it is not a view of a known one."""
         if place.parent is None:
             return self.wholes.get(place.buffer)
         if place not in self._parts:
@@ -295,7 +295,7 @@ def tell_until(token: Any, values: Mapping[Node, Any]) -> None:
 
 
 def _given(value: Tensor, values: Mapping[Node, Any]) -> bool:
-    """Whether a lazy value can be rebound to the call's arguments (trivially if it depends on none)."""
+    """Return whether a lazy value can be rebound to the call's arguments (trivially if it depends on none)."""
     own = value.place.buffer
     node = value.node if own.argument else own.node
     leaves = _stand_ins(node)
@@ -313,7 +313,7 @@ def _stand_ins(node: Node) -> list[Node]:
 
 
 def _of_call(node: Node, values: Mapping[Node, Any]) -> Node:
-    """The node with the call's arguments in place of stand-ins."""
+    """Return the node with the call's arguments in place of stand-ins."""
     return substituted([node], {n: _input(values[n], str(n["source"].name)) for n in _stand_ins(node) if n in values})[
         0
     ]

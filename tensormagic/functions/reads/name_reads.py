@@ -10,7 +10,7 @@ Read = tuple[str, Mapping[str, Any]]  # a name, and the dictionary that holds it
 
 
 def place_of(read: Read) -> tuple[str, int]:
-    """The identity of a read while its dictionary lives."""
+    """Return the identity of a read while its dictionary lives."""
     name, space = read
     return name, id(space.cell if isinstance(space, CellSpace) else getattr(space, "holder", space))
 

@@ -46,7 +46,7 @@ class Named:
 
 @lru_cache(maxsize=4096)
 def named(code: CodeType) -> Named:
-    """The names in code and in the functions inside it."""
+    """Return the names in code and in the functions inside it."""
     reads: set[str] = set()
     parts: set[str] = set()
     modules: set[str] = set()
@@ -102,7 +102,7 @@ def _asked(code: CodeType, steps: list[tuple[str, tuple[str, ...]]]) -> tuple[se
 
 
 def _fast(operation: str, names: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """The local variables that an operation stores, and those that it loads."""
+    """Return the local variables that an operation stores, and those that it loads."""
     pairs = list(zip(re.findall(r"STORE_FAST|LOAD_FAST", operation), names, strict=False))
     return [n for kind, n in pairs if kind == "STORE_FAST"], [n for kind, n in pairs if kind == "LOAD_FAST"]
 
@@ -126,7 +126,7 @@ _ATTRIBUTES = {
 
 
 def _by_operators(text: bytes) -> set[str]:
-    """The methods that operators and formats call, if these may be C code reading names that no code mentions."""
+    """Return the methods that operators and formats call, if these may be C code reading names that no code mentions."""
     found = {name for name, numbers in _METHODS.items() if not numbers.isdisjoint(text[::2])}
     return found | ({"__mod__"} if any(text[k : k + 2] in _REMAINDERS for k in range(0, len(text), 2)) else set[str]())
 

@@ -26,7 +26,7 @@ class Unfollowed(Exception):  # noqa: N818 (no error: an answer)
 
 
 def _filled(get: Callable[[Any], Any], value: Any) -> Any:
-    """What a slot of an object holds; ``MISSING`` for nothing."""
+    """Return what a slot of an object holds; ``MISSING`` for nothing."""
     try:
         return get(value)
     except AttributeError:
@@ -34,7 +34,7 @@ def _filled(get: Callable[[Any], Any], value: Any) -> Any:
 
 
 def _is_beside(value: Any, home: Any) -> bool:
-    """Whether a value is a function over these globals."""
+    """Return whether a value is a function over these globals."""
     return isinstance(value, types.FunctionType) and value.__globals__ is home
 
 
@@ -75,15 +75,15 @@ class Notes:
         self.pending: list[tuple[Any, str, bool]] = []
 
     def is_typed(self) -> bool:
-        """Whether code that Python runs as written may ask for the types of what it reads."""
+        """Return whether code that Python runs as written may ask for the types of what it reads."""
         return self.typed and self.is_unstaged()
 
     def is_unstaged(self) -> bool:
-        """Whether Python runs some of the code as it is written."""
+        """Return whether Python runs some of the code as it is written."""
         return self.unstaged or any(map(value_kinds.is_unstaged, self.users))
 
     def known(self) -> tuple[object, ...]:
-        """What determines the attributes examined; as long as it grows, the search starts again."""
+        """Return what determines the attributes examined; as long as it grows, the search starts again."""
         return (
             len(self.names),
             len(self.builtins),
@@ -172,5 +172,5 @@ class Notes:
         self.push(held, told)
 
     def still(self, holder: Any, entries: Iterable[tuple[Any, Any]]) -> tuple[Any, ...]:
-        """The contents of a container, without the inputs of the trace."""
+        """Return the contents of a container, without the inputs of the trace."""
         return tuple([ANYTHING if self.moving and (id(holder), k) in self.moving else v for k, v in entries])

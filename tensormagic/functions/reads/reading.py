@@ -40,12 +40,12 @@ Body = Callable[..., Any]  # lazy arrays in, lazy arrays out
 
 
 def is_input(value: Any) -> bool:
-    """Whether a value becomes an input of a trace."""
+    """Return whether a value becomes an input of a trace."""
     return isinstance(value, np.ndarray | float | complex | np.floating | np.complexfloating)
 
 
 def look(read: Read, *, lasting: bool = True) -> Any:
-    """What captured code sees under a name: lazy arrays for arrays and floats.
+    """Return what captured code sees under a name: lazy arrays for arrays and floats.
 
     ``lasting``: the name exists before and after the trace, rather than being made by the traced code.
     """
@@ -64,7 +64,7 @@ def look(read: Read, *, lasting: bool = True) -> Any:
 
 
 def _lifted(read: Read, value: Any, capture: Any) -> Any:
-    """The input of the trace for the value of a name."""
+    """Return the input of the trace for the value of a name."""
     place = place_of(read)
     if place not in capture.names.lifted:
         capture.names.lifted[place] = found_input(value, read[0], capture)
@@ -72,12 +72,12 @@ def _lifted(read: Read, value: Any, capture: Any) -> Any:
 
 
 def is_moving(value: Any) -> bool:
-    """Whether a value differs from call to call of a trace: an input, or the state of a random generator."""
+    """Return whether a value differs from call to call of a trace: an input, or the state of a random generator."""
     return is_input(value) or generators.is_generator(value)
 
 
 def reads_of(function: types.FunctionType) -> tuple[Read, ...]:
-    """The globals and closure cells that a function reads itself; reads of helpers are noted when they are called."""
+    """Return the globals and closure cells that a function reads itself; reads of helpers are noted when they are called."""
     if is_librarys(function):
         return ()
     space = function.__globals__
@@ -87,18 +87,18 @@ def reads_of(function: types.FunctionType) -> tuple[Read, ...]:
 
 
 def parameters_of(function: types.FunctionType) -> tuple[str, ...]:
-    """The names of the arguments."""
+    """Return the names of the arguments."""
     code = function.__code__
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def is_librarys(function: types.FunctionType) -> bool:
-    """Whether a function is NumPy's or SciPy's."""
+    """Return whether a function is NumPy's or SciPy's."""
     return (function.__module__ or "").partition(".")[0] in {"numpy", "scipy"}
 
 
 def called_body(function: Callable[..., Any]) -> Body:
-    """The replacement of ``function`` in captured code: our version of a library's or Python's function, a staged method."""
+    """Return the replacement of ``function`` in captured code: our version of a library's or Python's function, a staged method."""
 
     def body(*args: Any, **options: Any) -> Any:
         return called(function)(*args, **options)
@@ -107,7 +107,7 @@ def called_body(function: Callable[..., Any]) -> Body:
 
 
 def captured_body(function: types.FunctionType, *, lasting: bool) -> Body:
-    """``function``, as it is when it is called, over the names that captured code sees; a library's own code is not captured."""
+    """Return ``function``, as it is when it is called, over the names that captured code sees; a library's own code is not captured."""
     if is_librarys(function):
         return called_body(function)
     locate(function)
@@ -142,7 +142,7 @@ def captured_body(function: types.FunctionType, *, lasting: bool) -> Body:
 
 
 def _checked_call(function: types.FunctionType, made: Body, args: Any, options: Any) -> Any:
-    """The result of a function; an error about its arguments shows how it is called."""
+    """Return the result of a function; an error about its arguments shows how it is called."""
     try:
         return made(*args, **options)
     except TypeError as error:
@@ -156,7 +156,7 @@ def _checked_call(function: types.FunctionType, made: Body, args: Any, options: 
 
 
 def _names_of(code: types.CodeType, function: types.FunctionType) -> set[str]:
-    """The outside names of a function that its ``code`` may bind; all, if the code has their dictionary.
+    """Return the outside names of a function that its ``code`` may bind; all, if the code has their dictionary.
 
     ``code`` is as the user wrote it: staged code is nested, and comparing two equal ones takes too long.
     """
@@ -165,7 +165,7 @@ def _names_of(code: types.CodeType, function: types.FunctionType) -> set[str]:
 
 
 def _binding_of(code: types.CodeType, names: list[str]) -> str:
-    """Where a function's own code first binds one of the names, as text."""
+    """Return where a function's own code first binds one of the names, as text."""
     for found in dis.get_instructions(code):
         if found.opname in _BINDING and found.argval in names:
             return f" ({usercode.span_at(code, found.offset, code.co_firstlineno)})"
@@ -176,7 +176,7 @@ _BINDING = {"STORE_GLOBAL", "STORE_DEREF", "DELETE_GLOBAL", "DELETE_DEREF"}
 
 
 def _held(function: types.FunctionType, name: str) -> Any:
-    """The value of a global or closure cell of a function; None if there is none."""
+    """Return the value of a global or closure cell of a function, or None if there is none."""
     free = function.__code__.co_freevars
     if name not in free:
         return function.__globals__.get(name)
@@ -195,7 +195,7 @@ def _rebind(function: types.FunctionType, seen: Mapping[str, Any], lasting: bool
 
 
 def _captured(value: Any, function: types.FunctionType, lasting: bool) -> Any:
-    """The value of a name in captured code; a neighbouring function is itself, and captured when it is called.
+    """Return the value of a name in captured code; a neighbouring function is itself, and captured when it is called.
 
     Code without source calls what it finds: that is then the captured body.
     """

@@ -51,7 +51,7 @@ _TEXTS = {
 
 
 def bits(value: Any) -> Any:
-    """A number of Python or NumPy by its bits; None for anything else."""
+    """Return a number of Python or NumPy by its bits, or None for anything else."""
     if type(value) is float:
         return struct.pack("d", value)
     if type(value) is complex:
@@ -62,7 +62,7 @@ def bits(value: Any) -> Any:
 
 
 def same(value: Any, before: Any) -> bool:
-    """Whether a value is unchanged: the same object, or a number or text of the same type and bits."""
+    """Return whether a value is unchanged: the same object, or a number or text of the same type and bits."""
     if value is before or before is ANYTHING:
         return True
     kind = type(value)
@@ -77,18 +77,18 @@ def same(value: Any, before: Any) -> bool:
 
 
 def same_items(items: Any, before: Any) -> bool:
-    """Whether an iterable yields the same items."""
+    """Return whether an iterable yields the same items."""
     return len(items) == len(before) and all(map(same, items, before))
 
 
 def same_array(array: Any, before: tuple[Any, ...]) -> bool:
-    """Whether an array holds the bits that it held, of the same type, in the same form."""
+    """Return whether an array holds the bits that it held, of the same type, in the same form."""
     dtype, shape, strides, held = before
     return array.dtype == dtype and array.shape == shape and array.strides == strides and array.tobytes() == held
 
 
 def same_table(table: Any, before: Any) -> bool:
-    """Whether a pandas table equals its copy, labels included."""
+    """Return whether a pandas table equals its copy, labels included."""
     names = [getattr(t, "name", None) for t in (table, before)], [t.index.names for t in (table, before)]
     return table.equals(before) and all(now == then for now, then in names)
 
@@ -103,7 +103,7 @@ class Check:
     place: tuple[Any, Any] | None = None
 
     def holds(self) -> bool:
-        """Whether it is as it was."""
+        """Return whether it is as it was."""
         return _holding((self,))()
 
 
@@ -151,15 +151,15 @@ class Record:
         self.holds: Callable[[], bool] = _never if why else self._all
 
     def there(self) -> dict[int, Any] | None:
-        """The existing objects, by identity; None if they are not known."""
+        """Return the existing objects, by identity, or None if they are not known."""
         return None if self.why else {id(v): v for v in self._seen}
 
     def unseen(self) -> str:
-        """What may have changed without a failing check; empty if nothing has."""
+        """Return what may have changed without a failing check; empty if nothing has."""
         return "" if self._calls is not None and self._calls == side_effects.made() else self.why
 
     def without(self, kind: str) -> Record:
-        """The same without the checks of a kind."""
+        """Return the same without the checks of a kind."""
         if all(check.kind != kind for check in self.checks):
             return self
         return Record(
@@ -172,7 +172,7 @@ class Record:
         )
 
     def changed(self) -> str:
-        """The name of something that is not as it was; empty where all is."""
+        """Return the name of something that is not as it was; empty where all is."""
         return "" if self._all() else next((c.told for c in self.checks if not c.holds()), "")
 
 

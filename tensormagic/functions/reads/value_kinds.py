@@ -94,32 +94,32 @@ _CALLED = (
 
 
 def is_called(value: Any) -> bool:
-    """Whether a value is a function, a method or a class: code does nothing with it but to call it."""
+    """Return whether a value is a function, a method or a class: code does nothing with it but to call it."""
     return isinstance(value, _CALLED)
 
 
 def is_atom(value: Any) -> bool:
-    """Whether a value is compared by its bits, and not by identity."""
+    """Return whether a value is compared by its bits, and not by identity."""
     return type(value) in _ATOMS or isinstance(value, np.generic)
 
 
 def is_maker(value: Any) -> bool:
-    """Whether a function or class of ``np.random`` makes generators, which captured code refuses without a seed."""
+    """Return whether a function or class of ``np.random`` makes generators, which captured code refuses without a seed."""
     return any(value is maker for maker in _MAKERS)
 
 
 def is_draw(value: Any) -> bool:
-    """Whether it is a function of ``np.random`` that draws from NumPy's own generator."""
+    """Return whether it is a function of ``np.random`` that draws from NumPy's own generator."""
     return type(value) is _DRAW and type(value.__self__) is np.random.RandomState
 
 
 def is_constant(value: Any) -> bool:
-    """Whether an object stays what it is: `weakref.ref` too, of which a call reads nothing."""
+    """Return whether an object stays what it is: `weakref.ref` too, of which a call reads nothing."""
     return value is weakref.ref or is_atom(value) or type(value) in _FIXED or isinstance(value, _CONSTANT)
 
 
 def parts_of(value: Any) -> tuple[str, ...] | None:
-    """The attributes of an object of Python's own that code is reached by; None for another object."""
+    """Return the attributes of an object of Python's own that code is reached by, or None for another object."""
     if isinstance(value, property):
         return ("fget", "fset", "fdel")
     return next(
@@ -133,40 +133,40 @@ def _quiet(name: str) -> bool:
 
 
 def is_quiet(module: Any) -> bool:
-    """Whether the functions of a module depend on their arguments alone."""
+    """Return whether the functions of a module depend on their arguments alone."""
     return isinstance(module, str) and _quiet(module)
 
 
 @lru_cache(maxsize=4096)
 def is_librarys(filename: str) -> bool:
-    """Whether code is in a file of Python or of an installed package; False for code made of a text."""
+    """Return whether code is in a file of Python or of an installed package; False for code made of a text."""
     return filename.startswith("<frozen") or not (filename.startswith("<") or is_users(filename))
 
 
 def is_users_module(module: types.ModuleType) -> bool:
-    """Whether a module is the user's."""
+    """Return whether a module is the user's."""
     return module.__name__ == "__main__" or attributes.is_users_module(module)
 
 
 def is_users_class(kind: type) -> bool:
-    """Whether a class is the user's: of a file of theirs, or of a text."""
+    """Return whether a class is the user's: of a file of theirs, or of a text."""
     if attributes.is_users_class(kind):
         return True
     return is_pythons(kind) and (module_of(kind) == "builtins" or module_of(kind) not in sys.modules)
 
 
 def is_quiet_class(kind: type) -> bool:
-    """Whether a class is from a module whose classes depend on their arguments alone."""
+    """Return whether a class is from a module whose classes depend on their arguments alone."""
     return is_quiet(module_of(kind)) and not is_users_class(kind)
 
 
 def is_quiet_function(function: types.FunctionType) -> bool:
-    """The same for a function, by the module of its globals: a wrapper claims the module of what it wraps."""
+    """Return the same for a function, by the module of its globals: a wrapper claims the module of what it wraps."""
     return is_librarys(function.__code__.co_filename) and is_quiet(function.__globals__.get("__name__"))
 
 
 def is_unstaged(function: types.FunctionType) -> bool:
-    """Whether Python runs a function of the user's as it is written: an operator of a class, or code without a source."""
+    """Return whether Python runs a function of the user's as it is written: an operator of a class, or code without a source."""
     name = function.__code__.co_name
     if name.startswith("__") and name.endswith("__"):
         made = function.__code__.co_filename == "<string>" and TYPES.isdisjoint(named(function.__code__).reads)
@@ -183,12 +183,12 @@ def _pythons(kind: type) -> bool:
 
 
 def is_pythons(kind: type) -> bool:
-    """Whether a class is written in Python, so that its objects hide no state."""
+    """Return whether a class is written in Python, so that its objects hide no state."""
     return _pythons(kind)
 
 
 def is_followed(kind: type) -> bool:
-    """Whether objects of a class hide no state: all its base classes are Python's, or plain containers."""
+    """Return whether objects of a class hide no state: all its base classes are Python's, or plain containers."""
     for base in kind.__mro__:
         if base not in _HOLDERS and not (is_pythons(base) and (is_users_class(base) or is_quiet(base.__module__))):
             return False
@@ -197,5 +197,5 @@ def is_followed(kind: type) -> bool:
 
 @once_for_each
 def is_partly_librarys(kind: type) -> bool:
-    """Whether methods of a class come from a library and are not examined: these may read any attribute."""
+    """Return whether methods of a class come from a library and are not examined: these may read any attribute."""
     return any(base not in _HOLDERS and is_quiet_class(base) for base in kind.__mro__)

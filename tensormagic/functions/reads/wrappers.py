@@ -67,7 +67,7 @@ class Wrappers(Notes):
         return {"registry"} & function.__dict__.keys() if hasattr(function, "dispatch") else set()
 
     def is_whole(self, kind: type) -> bool:
-        """Whether code reads all that objects of a class hold, by no name: texts and comparisons of a `SimpleNamespace` do."""
+        """Return whether code reads all that objects of a class hold, by no name: texts and comparisons of a `SimpleNamespace` do."""
         return issubclass(kind, types.SimpleNamespace) and not value_kinds.WHOLE.isdisjoint(self.builtins | self.names)
 
 

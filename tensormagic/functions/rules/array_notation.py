@@ -36,7 +36,7 @@ Space = Mapping[str, Any]
 
 
 def _modules() -> tuple[ModuleType, ...]:
-    """Where names of functions are looked up; SciPy's parts are imported when the first rule is read."""
+    """Return where names of functions are looked up; SciPy's parts are imported when the first rule is read."""
     import scipy.linalg
     import scipy.special
 
@@ -47,7 +47,7 @@ def _modules() -> tuple[ModuleType, ...]:
 
 
 def statement_of_text(text: str, source: str, level: str, line: int, space: Space) -> Statement:
-    """The rule that a line states; called names are functions of NumPy, or of the notebook.
+    """Return the rule that a line states; called names are functions of NumPy, or of the notebook.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def _called(tree: ast.expr) -> Iterator[str]:
 
 
 def _function(name: str, space: Space) -> Callable[..., Any]:
-    """What is called by a bare name in a rule."""
+    """Return what is called by a bare name in a rule."""
     if inspect.isfunction(space.get(name)) or isinstance(space.get(name), Function):
         return space[name]
     if name == "gram":
@@ -123,7 +123,7 @@ def _function(name: str, space: Space) -> Callable[..., Any]:
 
 
 def _is_structural(part: ast.expr) -> bool:
-    """Whether a condition is about shapes alone: each variable is followed by ``.ndim``, ``.shape`` or ``.size``."""
+    """Return whether a condition is about shapes alone: each variable is followed by ``.ndim``, ``.shape`` or ``.size``."""
     asked = [n for n in ast.walk(part) if isinstance(n, ast.Attribute) and n.attr in _STRUCTURE]
     below = {id(n) for attribute in asked for n in ast.walk(attribute)}
     names = [n for n in ast.walk(part) if isinstance(n, ast.Name)]
@@ -146,7 +146,7 @@ def _predicate(part: ast.expr) -> tuple[str, str] | None:
 
 
 def statements_of_function(function: Callable[..., Iterator[Any]], level: str) -> Iterator[Statement]:
-    """The rules over arrays that a generator yields: its variables are arrays of every number of axes that fits."""
+    """Yield the rules over arrays that a generator yields: its variables are arrays of every number of axes that fits."""
     names = tuple(inspect.signature(function).parameters)
     known: set[int] = set()
     for ranks in itertools.product(RANKS, repeat=len(names)):
@@ -158,7 +158,7 @@ def statements_of_function(function: Callable[..., Iterator[Any]], level: str) -
 
 
 def _yielded(function: Callable[..., Iterator[Any]], arrays: Mapping[str, Any]) -> Iterator[tuple[int, Any]]:
-    """The values that a generator yields before it raises, each with its line."""
+    """Yield the values that a generator yields before it raises, each with its line."""
     generator: Any = function(*arrays.values())
     while True:
         try:
@@ -187,7 +187,7 @@ def _statement(
 
 
 def source_of(function: Callable[..., Any], line: int) -> str:
-    """Where a rule of a generator stands."""
+    """Return where a rule of a generator stands."""
     return f"{usercode.span_at(function.__code__, 0, line).cell}:{line}"
 
 
@@ -196,7 +196,7 @@ def _node(value: Any) -> Any:
 
 
 def _text_of(path: str, line: int, given: tuple[Any, ...]) -> str:
-    """The source text of a rule, if it is on one line."""
+    """Return the source text of a rule, if it is on one line."""
     try:
         tree = ast.parse(linecache.getline(path, line).strip())
     except SyntaxError:
@@ -209,5 +209,5 @@ def _text_of(path: str, line: int, given: tuple[Any, ...]) -> str:
 
 
 def is_pointwise(node: Node) -> bool:
-    """Whether a side of a rule over numbers holds pointwise operations alone: then it is a rule over arrays of any shape."""
+    """Return whether a side of a rule over numbers holds pointwise operations alone: then it is a rule over arrays of any shape."""
     return not node.args or (isinstance(node.op, Pointwise) and all(map(is_pointwise, node.args)))

@@ -81,12 +81,12 @@ class Built:
 
 
 def leaves_of(types: Types) -> dict[str, Node]:
-    """A node for each variable."""
+    """Return a node for each variable."""
     return {name: make(WILD, type=t, name=name, only="") for name, t in types.items()}
 
 
 def build(statement: Statement, types: Types, *, strict: bool = True) -> Built | None:
-    """Both sides over variables of these types; None if they do not fit.
+    """Return both sides over variables of these types, or None if they do not fit.
 
     Unless ``strict``, sizes that are different symbols may be equal under the conditions, and the replacement may
     require more sizes to agree than the pattern does.
@@ -117,7 +117,7 @@ def _asked(guards: Iterable[Guard]) -> set[Any]:
 
 
 def _guards(root: Node) -> set[Any]:
-    """The guards on sizes that the ops of a side need."""
+    """Return the guards on sizes that the ops of a side need."""
     found: list[Guard] = []
     for node in topological([root]):
         found += node.op.guards(node)
@@ -125,7 +125,7 @@ def _guards(root: Node) -> set[Any]:
 
 
 def _forms(pattern: Node, level: str) -> Iterator[Node]:
-    """The pattern as written, over rewritten operands, and rewritten itself, as the levels up to its own do."""
+    """Return the pattern as written, over rewritten operands, and rewritten itself, as the levels up to its own do."""
     found = [pattern]
     for allowed in LEVELS[: LEVELS.index(level) + 1]:
         operands, _ = driver.rewrite_nodes(list(pattern.args), table(allowed))
@@ -173,7 +173,7 @@ def _same_number(pattern: Node, node: Node) -> bool:
 
 
 def _same(first: Node, second: Node) -> bool:
-    """Whether two nodes are equal, operands of commutative ops in either order."""
+    """Return whether two nodes are equal, operands of commutative ops in either order."""
     if first is second:
         return True
     if first.op is not second.op or first.param_items != second.param_items or len(first.args) != len(second.args):
@@ -247,7 +247,7 @@ class ArrayRule:
         return anywhere(own)
 
     def apply(self, node: Node) -> Found | None:
-        """The rule's replacement for ``node``; None if it does not match."""
+        """Return the rule's replacement for ``node``, or None if it does not match."""
         for case in self.cases:
             for position, form in enumerate(case.forms):
                 for bound in _bindings(form, node, {}):
@@ -279,7 +279,7 @@ class ArrayRule:
 
 
 def _may_stand_for(replacement: Node, pattern: Node) -> bool:
-    """Whether a replacement can have the type of the pattern, for some sizes."""
+    """Return whether a replacement can have the type of the pattern, for some sizes."""
     if replacement.op is CONSTANT and not replacement.type.shape:
         return True
     fewer = len(pattern.type.shape) - len(replacement.type.shape)
@@ -287,13 +287,13 @@ def _may_stand_for(replacement: Node, pattern: Node) -> bool:
 
 
 def _stretches(new: Type, old: Type) -> bool:
-    """Whether the sizes of one type broadcast to those of the other for all values of symbols."""
+    """Return whether the sizes of one type broadcast to those of the other for all values of symbols."""
     pairs = zip(reversed(new.shape), reversed(old.shape), strict=False)
     return len(new.shape) <= len(old.shape) and all(n in {m, 1} for n, m in pairs)
 
 
 def example(extents: Sequence[Size]) -> Type:
-    """The type of a variable with these extents."""
+    """Return the type of a variable with these extents."""
     return Type(np.dtype(float), tuple(extents), "array" if extents else "scalar")
 
 

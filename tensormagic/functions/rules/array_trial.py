@@ -110,7 +110,7 @@ def _samples(rule: ArrayRule, draw: np.random.Generator) -> Iterator[tuple[Built
 
 
 def _holds(text: str, arrays: Mapping[str, Array]) -> bool:
-    """Whether a condition holds of all elements."""
+    """Return whether a condition holds of all elements."""
     try:
         return bool(np.all(eval(text, {**vars(np.linalg), **vars(np), "np": np, **arrays})))  # noqa: S307 (the user's own text)
     except np.linalg.LinAlgError:
@@ -157,7 +157,7 @@ def _compare(stated: Statement, built: Built, arrays: Mapping[str, Array], seen:
 
 
 def _distance(found: Array, truth: Array) -> float:
-    """The largest difference, relative to the largest value."""
+    """Return the largest difference, relative to the largest value."""
     scale = float(np.max(np.abs(truth), initial=0.0)) or 1.0
     return float(np.max(np.abs(found - truth), initial=0.0)) / scale
 
@@ -179,7 +179,7 @@ def _told(arrays: Mapping[str, Array], pattern: Array, replacement: Array) -> st
 
 
 def _values(built: Built, arrays: Mapping[str, Array]) -> tuple[Any, Any] | None:
-    """Both sides by NumPy; None if it raises."""
+    """Return both sides by NumPy, or None if it raises."""
     known: dict[Node, Any] = {leaf: arrays[n] if leaf.type.shape else arrays[n][()] for n, leaf in built.leaves.items()}
     replacement = fit(built.replacement, built.pattern)
     if replacement is None:

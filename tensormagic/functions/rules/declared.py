@@ -200,7 +200,7 @@ def rule(function: Callable[..., Iterator[Any]] | None = None, *, level: str = "
 
 
 def _of_function(function: Callable[..., Iterator[Any]], level: str) -> list[AnyStated]:
-    """The rules of a generator: over numbers if its sides are pointwise, else over arrays."""
+    """Return the rules of a generator: over numbers if its sides are pointwise, else over arrays."""
     found: dict[int, AnyStated] = {}
     failed: Exception | None = None
     try:
@@ -225,7 +225,7 @@ def _of_function(function: Callable[..., Iterator[Any]], level: str) -> list[Any
 
 
 def stated_rules(text: str, source: str, level: str, space: Mapping[str, Any] | None = None) -> list[AnyStated]:
-    """The rules that a text states, one a line; empty lines and what follows ``#`` say nothing.
+    """Return the rules that a text states, one a line; empty lines and what follows ``#`` say nothing.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def stated_rules(text: str, source: str, level: str, space: Mapping[str, Any] | 
 
 
 def _of_line(text: str, source: str, level: str, line: int, space: Mapping[str, Any]) -> AnyStated:
-    """The rule of a line: over numbers if its sides are pointwise, else over arrays."""
+    """Return the rule of a line: over numbers if its sides are pointwise, else over arrays."""
     try:
         return stated_rule(text, source, level, line, in_text(text, space))
     except (ParseError, TypeError):

@@ -27,7 +27,7 @@ _CALL = "__called_in_a_rule__"
 
 
 def is_opaque(function: Any) -> bool:
-    """Whether a function is Numba's, of C, of np.vectorize or np.frompyfunc, and no type of one."""
+    """Return whether a function is Numba's, of C, of np.vectorize or np.frompyfunc, and no type of one."""
     if isinstance(function, type | Function) or not callable(function):
         return False
     if isinstance(function, np.ufunc):
@@ -36,14 +36,14 @@ def is_opaque(function: Any) -> bool:
 
 
 def called(function: Any, *args: Any, **options: Any) -> Any:
-    """The result of a call in a rule: part of a side, if an opaque function is called with variables."""
+    """Return the result of a call in a rule: part of a side, if an opaque function is called with variables."""
     if options or not is_opaque(function) or not any(isinstance(a, Tensor) for a in args):
         return function(*args, **options)
     return build(declared(function, len(args)), *args)
 
 
 def opened(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A generator of rules whose calls of opaque functions become parts of its sides; unchanged if its text is not known."""
+    """Return a generator of rules whose calls of opaque functions become parts of its sides; unchanged if its text is not known."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
@@ -74,7 +74,7 @@ class _Calls(ast.NodeTransformer):
 
 
 def in_text(text: str, space: Mapping[str, Any]) -> dict[str, Pointwise]:
-    """The opaque functions that a rule of one line calls, by the names that it calls them by."""
+    """Return the opaque functions that a rule of one line calls, by the names that it calls them by."""
     found: dict[str, Pointwise] = {}
     left, _, rest = text.partition("->")
     for side in (left, rest.partition(" if ")[0]):
@@ -90,7 +90,7 @@ def in_text(text: str, space: Mapping[str, Any]) -> dict[str, Pointwise]:
 
 
 def _behind(tree: ast.expr, space: Mapping[str, Any]) -> Any:
-    """The notebook object that a name, or an attribute of one, refers to."""
+    """Return the notebook object that a name, or an attribute of one, refers to."""
     if isinstance(tree, ast.Attribute):
         return getattr(_behind(tree.value, space), tree.attr, None)
     return space.get(tree.id) if isinstance(tree, ast.Name) else None
@@ -110,7 +110,7 @@ def put_in_force(rules: Iterable[Rule]) -> None:
 
 
 def _captured(function: Any) -> Callable[..., Any] | None:
-    """The replacement for an opaque function that occurs in a pattern; else None."""
+    """Return the replacement for an opaque function that occurs in a pattern, or None."""
     op = op_of(function.real() if isinstance(function, Vectorized) else function)
     if op is None or op not in _in_force:
         return None

@@ -96,7 +96,7 @@ def rewrite_nodes(
     apart: bool = True,
     order: Sequence[Node] | None = None,
 ) -> tuple[list[Node], Log]:
-    """The normal forms of ``results``, and what was done.
+    """Return the normal forms of ``results``, and what was done.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class _Start(Whole):
 
 
 def _first(results: Sequence[Node], table: Table, order: Sequence[Node]) -> _Start:
-    """The state at the start of the first pass."""
+    """Return the state at the start of the first pass."""
     return _Start(list(results), order, {r: r.fuel * len(order) for r in table.rules if r.fuel}, lambda node: (node,))
 
 
@@ -313,7 +313,7 @@ class _Pass:
         self.uses = Uses(start, self.reach, self.normals, self.becomes, self.origins, matches.at, sure)
 
     def normals_of(self, start: Whole) -> list[Node]:
-        """The normal forms of the results, computed node by node in topological order."""
+        """Return the normal forms of the results, computed node by node in topological order."""
         normals, becomes, origins = self.normals, self.becomes, self.origins
         for node in start.order:
             if node in normals:
@@ -336,7 +336,7 @@ class _Pass:
             self.uses.comes.setdefault(following, node)
 
     def normal(self, root: Node) -> Node:
-        """The normal form of ``root``."""
+        """Return the normal form of ``root``."""
         normals, becomes, origins = self.normals, self.becomes, self.origins
         stack = [root]
         while stack:
@@ -382,7 +382,7 @@ class _Pass:
             self.origins[normal] = [normal, node] if self.normals.get(normal) is normal is not node else [node]
 
     def changes_nothing(self) -> bool:
-        """Whether no rule that the pass before withheld fires now, so that this pass can be skipped."""
+        """Return whether no rule that the pass before withheld fires now, so that this pass can be skipped."""
         normals, none = self.normals, self.matches.none
         for node in self.start.order:
             if node not in none and self._fire(node) is not None:
@@ -403,7 +403,7 @@ class _Pass:
             self.origins[node].append(node)
 
     def step(self, node: Node) -> Node:
-        """What ``node`` becomes once its operands are normal; itself if no rule fires.
+        """Return what ``node`` becomes once its operands are normal; itself if no rule fires.
 
         For a commutative op, an existing node with the operands in the other order is reused.
         """
@@ -446,7 +446,7 @@ class _Pass:
         return None
 
     def as_given(self, node: Node) -> tuple[Node, ...]:
-        """The nodes of the graph before the first pass that became ``node``."""
+        """Return the nodes of the graph before the first pass that became ``node``."""
         return tuple(dict.fromkeys(g for n in origins_of(node, self.origins, self.normals) for g in self.given(n)))
 
     def _allowed(self, rule: Rule, node: Node, found: Found, parts: list[Node]) -> bool:
@@ -473,7 +473,7 @@ class _Pass:
         return allowed
 
     def _kept(self, rule: Rule, node: Node, found: Found, parts: list[Node]) -> tuple[Node, str, int] | None:
-        """A part that must stay because something else reads its digits, why, and the results that do not mind; None if none has to."""
+        """Return a part that must stay because other nodes read its digits, why, and the results that allow the rule; else None."""
         if not parts:
             return None
         results = self.reach.of(node)

@@ -31,7 +31,7 @@ class Readers:
     of: Callable[[Node], int]
 
     def is_compared(self, node: Node) -> bool:
-        """Whether only comparisons read ``node``, so that its digits are never shown."""
+        """Return whether only comparisons read ``node``, so that its digits are never shown."""
         return node in self._compared
 
     @cached_property
@@ -52,7 +52,7 @@ class Readers:
         return bool(above) and all(not reads_digits(u) or u in compared for u in above)
 
     def joins(self, user: Node, root: Node, results: int, over: Over) -> int:
-        """The results in which ``user`` is a factor of a product that ``root`` is also a factor of."""
+        """Return the results in which ``user`` is a factor of a product that ``root`` is also a factor of."""
         found = 0
         while results:
             bit = results & -results
@@ -64,7 +64,7 @@ class Readers:
         return found
 
     def _products(self, root: Node, result: int) -> Iterator[Node]:
-        """The products in one result that ``root`` is a factor of, as long as only products read it."""
+        """Yield the products in one result that ``root`` is a factor of, as long as only products read it."""
         level = [root]
         for _ in range(_FAR):
             readers = [self._reading(node, result) for node in level]
@@ -84,7 +84,7 @@ class Readers:
         return False
 
     def _reading(self, node: Node, result: int) -> set[Node]:
-        """The nodes that read digits of ``node`` in one result; none if ``node`` is that result."""
+        """Return the nodes that read digits of ``node`` in one result; none if ``node`` is that result."""
         if self.shown.get(node, 0) & result:
             return set()
         return {

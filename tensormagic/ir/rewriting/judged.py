@@ -16,19 +16,19 @@ _NUMBER = 2
 
 
 def outwards(node: Node) -> int:
-    """The factor for the weights of operands: an op gets lighter when something moves out of it, a fold most of all."""
+    """Return the factor for the weights of operands: an op gets lighter when something moves out of it, a fold most of all."""
     kind = node.op.kind
     return 1 if kind == "move" or negates(node) else 8 if kind == "fold" else 2
 
 
 def negates(node: Node) -> bool:
-    """Whether ``node`` is the negative of its operand."""
+    """Return whether ``node`` is the negative of its operand."""
     return node.op.signs == (-1,)
 
 
 @lru_cache(maxsize=4096)
 def always_lighter(rule: Rule) -> bool:
-    """Whether the replacement is lighter than the pattern whatever its variables are, if all have one type."""
+    """Return whether the replacement is lighter than the pattern whatever its variables are, if all have one type."""
     if rule.pattern is None or not _of_elements(rule):
         return False
     (new, mine), (old, theirs) = _weighed(rule.replacement, _NUMBER), _weighed(rule.pattern, 1)
@@ -37,7 +37,7 @@ def always_lighter(rule: Rule) -> bool:
 
 @lru_cache(maxsize=4096)
 def never_dear(rule: Rule) -> bool:
-    """Whether the replacement stays within the allowed cost even if only the root of the pattern goes."""
+    """Return whether the replacement stays within the allowed cost even if only the root of the pattern goes."""
     if rule.pattern is None or not _of_elements(rule):
         return False
     own = sum(weight(n) for n in topological([rule.replacement]) if n.args)
@@ -46,7 +46,7 @@ def never_dear(rule: Rule) -> bool:
 
 
 def _of_elements(rule: Rule) -> bool:
-    """Whether both sides consist of element-wise functions alone."""
+    """Return whether both sides consist of element-wise functions alone."""
     sides = [rule.pattern, rule.replacement]
     return all(isinstance(s, Node) and all(map(_is_of_elements, topological([s]))) for s in sides)
 
@@ -56,7 +56,10 @@ def _is_of_elements(node: Node) -> bool:
 
 
 def _weighed(side: Node, number: int) -> Weight:
-    """The weight of one side: a constant part, and a factor for the weight of each variable. ``number`` is the weight of a constant."""
+    """Return the weight of one side: a constant part, and a factor for the weight of each variable.
+
+    ``number`` is the weight of a constant.
+    """
     known: dict[Node, Weight] = {}
     for node in topological([side]):
         if not node.args:

@@ -34,13 +34,13 @@ WILD = _Symbol(name="wild")
 
 
 def bare(node: Node) -> Node:
-    """``node`` below changes of shape and form, and below checks."""
+    """Return ``node`` below changes of shape and form, and below checks."""
     below = node.below
     return node if below is None else below
 
 
 def is_constant(node: Node) -> bool:
-    """Whether ``node`` is a single known number, perhaps broadcast."""
+    """Return whether ``node`` is a single known number, perhaps broadcast."""
     node = plain(node)
     return holds_bits(node) and not node.type.shape
 
@@ -201,7 +201,7 @@ def _same_bits(pattern: Bits, number: Bits) -> bool:
 
 
 def build(template: Node, bound: Mapping[str, Node]) -> Node:
-    """``template`` with its variables replaced by their bindings; numbers become weak, so that dtypes stay."""
+    """Return ``template`` with its variables replaced by their bindings; numbers become weak, so that dtypes stay."""
     return builder(template)(bound)
 
 
@@ -227,7 +227,7 @@ def builder(template: Node) -> Callable[[Mapping[str, Node]], Node]:
 
 
 def looked_through(node: Node) -> Iterator[Node]:
-    """The operands of ``node``, and the nodes below their broadcasts, changes of form and checks."""
+    """Yield the operands of ``node``, and the nodes below their broadcasts, changes of form and checks."""
     for arg in node.args:
         yield arg
         while arg.op.hands_on:

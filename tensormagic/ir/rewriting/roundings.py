@@ -19,7 +19,7 @@ _DEEP = 3  # levels of sums that are looked at
 
 
 def picks(node: Node) -> bool:
-    """Whether each element of ``node`` is an element of an operand, sign aside, so that nothing is rounded."""
+    """Return whether each element of ``node`` is an element of an operand, sign aside, so that nothing is rounded."""
     op = node.op
     if "dtype" in node.params and op.kind == "pointwise":  # a cast
         return np.can_cast(node.args[0].type.dtype, node.type.dtype, "safe")
@@ -27,17 +27,17 @@ def picks(node: Node) -> bool:
 
 
 def rounds(node: Node) -> bool:
-    """Whether ``node`` is rounded: a floating-point result that is not just an element of an operand."""
+    """Return whether ``node`` is rounded: a floating-point result that is not just an element of an operand."""
     return bool(node.args) and len(node.types) == 1 and node.type.inexact and not picks(node)
 
 
 def multiplies(node: Node) -> bool:
-    """Whether the relative error of ``node`` is at most the sum of its operands': a product, or what passes an operand on."""
+    """Return whether the relative error of ``node`` is at most the sum of its operands': a product, or what passes an operand on."""
     return node.op.factors or picks(node)
 
 
 def reads_digits(node: Node) -> bool:
-    """Whether the result depends on digits of the operands, as that of a comparison does not."""
+    """Return whether the result depends on digits of the operands, as that of a comparison does not."""
     types = node.types
     if len(types) == 1:  # as most have
         return types[0].dtype.kind != "b"
@@ -49,7 +49,7 @@ def reads_digits(node: Node) -> bool:
 
 @lru_cache(maxsize=2048)
 def hides(pattern: Node, part: Node) -> bool:
-    """Whether an error of one rounding in ``part`` stays that small in ``pattern``: measured at many points.
+    """Return whether an error of one rounding in ``part`` stays that small in ``pattern``: measured at many points.
 
     ``log(u)`` near 1 amplifies the rounding of ``u``; ``1 / u`` does not.
     """
@@ -93,25 +93,25 @@ def _points(wild: Node, draw: np.random.Generator) -> Array:
 
 
 def cancels_with(node: Node, other: Node) -> bool:
-    """Whether ``node`` is a sum with ``other`` among its terms in which terms cancel exactly: ``c - (c - other)``."""
+    """Return whether ``node`` is a sum with ``other`` among its terms in which terms cancel exactly: ``c - (c - other)``."""
     left, right = _sides(node)
     return not left.isdisjoint(right) and _key(other) in left | right
 
 
 def cancels(node: Node) -> bool:
-    """Whether ``node`` is a sum in which terms cancel exactly."""
+    """Return whether ``node`` is a sum in which terms cancel exactly."""
     left, right = _sides(node)
     return not left.isdisjoint(right)
 
 
 def _sides(node: Node) -> tuple[set[object], set[object]]:
-    """The added and the subtracted terms of a sum."""
+    """Return the added and the subtracted terms of a sum."""
     terms = list(_terms(below(node), 1, _DEEP))
     return {key for key, sign in terms if sign > 0}, {key for key, sign in terms if sign < 0}
 
 
 def _terms(node: Node, sign: int, depth: int) -> Iterator[tuple[object, int]]:
-    """The terms of a sum with their signs, nested sums included."""
+    """Yield the terms of a sum with their signs, nested sums included."""
     yield _key(node), sign
     signs: tuple[int, ...] = node.op.signs
     if depth or len(signs) == 1:
@@ -125,7 +125,7 @@ def _key(node: Node) -> object:
 
 
 def below(node: Node) -> Node:
-    """``node`` below its broadcasts and changes of form (array of rank 0, NumPy scalar, Python number)."""
+    """Return ``node`` below its broadcasts and changes of form (array of rank 0, NumPy scalar, Python number)."""
     while hands_on(node) and moves(node):
         node = node.args[0]
     return node

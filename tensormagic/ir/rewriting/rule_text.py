@@ -18,7 +18,7 @@ _STRENGTH = {"+": 1, "-": 1, "*": 2, "/": 2, "**": 4} | dict.fromkeys(("<", "<="
 
 
 def show(pattern: Any, strength: int = 0) -> str:
-    """A pattern in the notation that it was written in."""
+    """Return a pattern in the notation that it was written in."""
     if not isinstance(pattern, Node):
         return str(pattern)
     return _shown(pattern, lambda leaf: leaf["name"], None, strength)
@@ -29,7 +29,7 @@ Spelt = Callable[[Node, Sequence[str]], str]
 
 
 def expression(node: Node, name: Callable[[Node], str], room: int = 80, spelt: Spelt = lambda *_: "") -> str:
-    """A node as NumPy text; what does not fit into ``room`` characters becomes ``…``.
+    """Return a node as NumPy text; what does not fit into ``room`` characters becomes ``…``.
 
     ``name`` gives the name of a leaf. Broadcasts and other nodes that pass their operand on are not shown.
     """
@@ -49,7 +49,7 @@ def _shown(
     strength: int = 0,
     spelt: Spelt = lambda *_: "",
 ) -> str:
-    """The text down to ``depth``; None, as for patterns, means all of it."""
+    """Return the text down to ``depth``; None, as for patterns, means all of it."""
     while depth is not None and node.op.hands_on:
         node = node.args[0]
     args, sign = node.args, node.op.infix
@@ -80,7 +80,7 @@ def _is_difference(node: Node) -> bool:
 
 
 def replaced(replacement: Any) -> str:
-    """The text of a replacement; one that is used behind a condition is shown as the form and its condition."""
+    """Return the text of a replacement; one that is used behind a condition is shown as the form and its condition."""
     if isinstance(replacement, Node) and len(replacement.args) == 3 and _is_difference(replacement.args[2]):
         near, form, text = replacement.args
         inner = text.args[1]

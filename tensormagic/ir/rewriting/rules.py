@@ -93,11 +93,11 @@ class Found:  # not frozen: that takes a microsecond for each that is made
     plain: bool = False
 
     def changes(self, node: Node) -> bool:
-        """Whether the replacement differs from ``node``."""
+        """Return whether the replacement differs from ``node``."""
         return self.node is not node
 
     def gives_back(self) -> bool:
-        """Whether the replacement is just one of the variables, perhaps broadcast."""
+        """Return whether the replacement is just one of the variables, perhaps broadcast."""
         return plain(self.node) in map(plain, self.bound)
 
     @property
@@ -246,7 +246,7 @@ class Extending:
 
 
 def extending(where: str) -> Extending:
-    """What the display says of a rule that gives a number instead of nan, as mathematics or a standard defines it."""
+    """Return what the display says of a rule that gives a number instead of nan, as mathematics or a standard defines it."""
     return Extending(where)
 
 
@@ -275,7 +275,7 @@ def rules_of(
     judged: bool = False,
     cancels: bool = False,
 ) -> tuple[Rule, ...]:
-    """The rules that ``function`` states.
+    """Return the rules that ``function`` states.
 
     Parameters
     ----------
@@ -367,7 +367,7 @@ def pattern_rule(
     assumptions: tuple[str, ...],
     fuel: int,
 ) -> Rule:
-    """The rule that replaces ``pattern`` by ``replacement``; ``readers`` check the variables they name."""
+    """Return the rule that replaces ``pattern`` by ``replacement``; ``readers`` check the variables they name."""
     return Rule(
         words="",
         level=level,
@@ -385,12 +385,12 @@ def pattern_rule(
 
 
 def _may_raise(value: Node) -> bool:
-    """Whether a value must still be computed because it may raise an error; assumed facts are checked separately."""
+    """Return whether a value must still be computed because it may raise an error; assumed facts are checked separately."""
     return bool(value.args) and any(n.op.may_raise(n) and "facts" not in n.params for n in topological([value]))
 
 
 def _wild(parameter: inspect.Parameter) -> Node:
-    """The node that stands for a pattern variable; its annotation says what it matches."""
+    """Return the node that stands for a pattern variable; its annotation says what it matches."""
     note = parameter.annotation
     note = note if isinstance(note, str) else getattr(note, "__name__", "")
     dtype = np.dtype({"bool": bool, "int": np.int64}.get(note, np.float64))
@@ -402,7 +402,7 @@ SAME = "="
 
 
 def _heads(pattern: Node) -> frozenset[str]:
-    """What must be among the operands of a node for ``pattern`` to match."""
+    """Return what must be among the operands of a node for ``pattern`` to match."""
     wild = [a["name"] for a in pattern.args if a.op is WILD]
     named = {number(a) if holds_bits(a) else a.op.name for a in pattern.args if a.op is not WILD}
     numbers = {"constant" for a in pattern.args if a.op is WILD and a["only"] == "Constant"}
@@ -410,7 +410,7 @@ def _heads(pattern: Node) -> frozenset[str]:
 
 
 def number(node: Node) -> str:
-    """A constant as text; equal numbers of different dtypes have the same text."""
+    """Return a constant as text; equal numbers of different dtypes have the same text."""
     return _text(node["bits"])
 
 
@@ -454,20 +454,20 @@ def _applier(pattern: Node, replacement: Any, readers: Readers, fit: Fit, kinds:
 
 
 def _is_of_one_type(node: Node, given: Sequence[Node]) -> bool:
-    """Whether all variables are floats of the node's type, so that the replacement is, too."""
+    """Return whether all variables are floats of the node's type, so that the replacement is, too."""
     own = node.type
     return bool(given) and own.dtype.kind == "f" and all(n.type == own for n in given)
 
 
 def _is_another_function(replacement: Node, pattern: Node) -> bool:
-    """Whether ``replacement`` is an element-wise function other than ``pattern``'s, of the same type if all variables have it."""
+    """Return whether ``replacement`` is an element-wise function other than ``pattern``'s, of the same type if all variables have it."""
     if replacement.op is pattern.op or not replacement.args or replacement.type != pattern.type:
         return False
     return all(not n.args or (n.op.kind == "pointwise" and not n.op.hands_on) for n in topological([replacement]))
 
 
 def _lost(parts: Parts) -> Iterator[Node]:
-    """The checks between the ops of a pattern."""
+    """Yield the checks between the ops of a pattern."""
     for _, part in parts:
         for arg in part.args:
             if hands_on(arg):
@@ -475,7 +475,7 @@ def _lost(parts: Parts) -> Iterator[Node]:
 
 
 def _checked(new: Node, parts: Parts, bound: Iterable[Node]) -> Node:
-    """``new`` with the checks that matching skipped and ``new`` lacks: what was an error stays one."""
+    """Return ``new`` with the checks that matching skipped and ``new`` lacks: what was an error stays one."""
     lost = dict.fromkeys(_lost(parts))
     if not lost:
         return new
@@ -493,7 +493,7 @@ def _checked(new: Node, parts: Parts, bound: Iterable[Node]) -> Node:
 
 
 def _checks(node: Node) -> Iterator[Node]:
-    """The checks among the broadcasts and changes of form directly at ``node``."""
+    """Yield the checks among the broadcasts and changes of form directly at ``node``."""
     while hands_on(node):
         if is_check(node):
             yield node

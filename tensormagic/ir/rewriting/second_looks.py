@@ -32,7 +32,7 @@ def choice_of(root: Node) -> tuple[Node, bool] | None:
 
 
 def _is_spread(condition: Node, axes: Sequence[int]) -> bool:
-    """Whether a condition is constant along ``axes`` because it is broadcast."""
+    """Return whether a condition is constant along ``axes`` because it is broadcast."""
     if condition.op.kind != "move" or len(condition.args) != 1:
         return False
     ends, of = condition.type.shape, condition.args[0].type.shape
@@ -41,7 +41,7 @@ def _is_spread(condition: Node, axes: Sequence[int]) -> bool:
 
 
 def second_looks(nodes: Sequence[Node]) -> set[Node]:
-    """The nodes that only such folds need: they are rarely computed."""
+    """Return the nodes that only such folds need: they are rarely computed."""
     chosen: dict[Node, Node] = {}
     for node in nodes:
         choice = choice_of(node)

@@ -20,7 +20,7 @@ _NONE: Sides = frozenset()
 
 
 def is_choice(node: Node) -> bool:
-    """Whether a node picks each element from one of two operands by a condition."""
+    """Return whether a node picks each element from one of two operands by a condition."""
     return node.op.picks and len(node.args) == 3 and node.args[0].type.dtype.kind == "b"
 
 
@@ -30,7 +30,7 @@ def sides_of(
     is_shown: Callable[[Node], bool],
     depth: int = _FAR,
 ) -> Sides:
-    """The branches of choices outside of which no element of ``node`` is read.
+    """Return the branches of choices outside of which no element of ``node`` is read.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def read_by(
     is_shown: Callable[[Node], bool],
     depth: int = _FAR,
 ) -> Sides:
-    """The branches outside of which ``reader`` passes no element of ``node`` on: its own, and those its readers have."""
+    """Return the branches outside of which ``reader`` passes no element of ``node`` on: its own, and those its readers have."""
     if reader.op.kind != "pointwise" and not reader.op.hands_on:
         return _NONE
     above = sides_of(reader, users, is_shown, depth - 1)
@@ -70,5 +70,5 @@ def read_by(
 
 
 def exclude(one: Sides, other: Sides) -> bool:
-    """Whether no element is read on both."""
+    """Return whether no element is read on both."""
     return any((condition, 3 - k) in other for condition, k in one)

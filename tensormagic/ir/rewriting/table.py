@@ -17,7 +17,7 @@ _marks: dict[str, int] = {}
 
 
 def _marked(names: Iterable[str]) -> int:
-    """The bits of op names for tables, which exist before any node is looked at."""
+    """Return the bits of op names for tables, which exist before any node is looked at."""
     found = 0
     for name in names:
         found |= _marks.setdefault(name, 1 << len(_marks))
@@ -25,7 +25,7 @@ def _marked(names: Iterable[str]) -> int:
 
 
 def heads(node: Node) -> int:
-    """The bits of the ops of the operands, also below moves and checks, and of the numbers among them.
+    """Return the bits of the ops of the operands, also below moves and checks, and of the numbers among them.
 
     Includes the bit of ``SAME`` if two operands are the same. Cached on the node until more names are known.
     """
@@ -77,7 +77,7 @@ class Table:
             _marked(head for _, head in rule.second)
 
     def at(self, node: Node) -> tuple[Rule, ...]:
-        """The rules that may match ``node``, judged by its operands and their operands."""
+        """Return the rules that may match ``node``, judged by its operands and their operands."""
         name = node.op.name
         index = self._by_op.get(name)
         if index is None:
@@ -90,7 +90,7 @@ class Table:
         return frozenset(self.rules)
 
     def beyond(self, other: Table) -> Table:
-        """The rules that ``other`` has not."""
+        """Return the rules that ``other`` has not."""
         found = self._beyond.get(other)
         if found is None:
             found = self._beyond[other] = Table(r for r in self.rules if r not in other.known)
@@ -103,7 +103,7 @@ class Table:
 
 
 def _of_levels(rule: Rule) -> list[tuple[bool, int]]:
-    """The tests that a rule needs below a node: pairs of bits and whether all of them, or only one, must be set."""
+    """Return the tests that a rule needs below a node: pairs of bits and whether all of them, or only one, must be set."""
     return [(True, rule.deep)] * bool(rule.deep) + [(False, rule.within)] * bool(rule.within)
 
 
@@ -126,7 +126,7 @@ class _Index:
         self._known: dict[tuple[int, int, int], _Kept] = {}
 
     def under(self, node: Node) -> tuple[Rule, ...]:
-        """The rules whose requirements ``node`` meets."""
+        """Return the rules whose requirements ``node`` meets."""
         there = heads(node) & self._asked if node.args else 0
         pairs = self._pairs(node) if self._second else 0
         levels = self._missing(node) if self._levels else 0
@@ -146,7 +146,7 @@ class _Index:
         return found if rest is None or not adds(node, _NEAR) else rest
 
     def _missing(self, node: Node) -> int:
-        """One bit for each test below a node that it fails: few combinations occur, while most nodes differ in what is below."""
+        """Return one bit for each test below a node that it fails: few combinations occur, while most nodes differ in what is below."""
         there = node.within
         if there is None:
             there = within(node)
@@ -157,7 +157,7 @@ class _Index:
         return found
 
     def _pairs(self, node: Node) -> int:
-        """One bit for each required pair of an operand's op and an op among that operand's own operands."""
+        """Return one bit for each required pair of an operand's op and an op among that operand's own operands."""
         found = 0
         for arg in node.args:
             inner = arg if arg.below is None else arg.below
@@ -199,7 +199,7 @@ class Matches:
         self.settled = True
 
     def adds_to(self, nodes: Iterable[Node]) -> bool:
-        """Whether a rule that is not among those before matches any of ``nodes``, or any in graphs within."""
+        """Return whether a rule that is not among those before matches any of ``nodes``, or any in graphs within."""
         for node in nodes:
             if node in self._before:
                 if self.at(node):
@@ -212,7 +212,7 @@ class Matches:
         return False
 
     def at(self, node: Node) -> Iterable[tuple[Rule, Found]]:
-        """The rules that match ``node``, in order, each with its replacement."""
+        """Return the rules that match ``node``, in order, each with its replacement."""
         known = self._found.get(node)
         if known is None:
             if node in self.none:
@@ -241,7 +241,7 @@ def _in_turn(known: list[tuple[Rule, Found]], rest: Iterator[tuple[Rule, Found]]
 
 
 def _search(node: Node, rules: Iterable[Rule]) -> Iterator[tuple[Rule, Found]]:
-    """The matches, found one by one. Not a method: a waiting generator would keep its own owner alive."""
+    """Yield the matches, found one by one. Not a method: a waiting generator would keep its own owner alive."""
     for rule in rules:
         found = rule.apply(node)
         if found is not None and found.changes(node):

@@ -20,7 +20,7 @@ _FAR = 8
 
 
 def near(node: Node) -> set[Node]:
-    """The nodes at most a few levels below ``node``, without itself."""
+    """Return the nodes at most a few levels below ``node``, without itself."""
     level: list[Node] = [node]
     found: set[Node] = set()
     for _ in range(_FAR):
@@ -30,12 +30,12 @@ def near(node: Node) -> set[Node]:
 
 
 def made_by(node: Node, found: Found) -> set[Node]:
-    """The nodes that a replacement adds."""
+    """Return the nodes that a replacement adds."""
     return _down_to(found.node, {*found.inside, *found.bound} if found.parts else near(node))[0]
 
 
 def again(found: Found) -> set[Node]:
-    """The nodes of a pattern that its replacement still reads: what they read, the rule reads."""
+    """Return the nodes of a pattern that its replacement still reads: what they read, the rule reads."""
     if found.absorbs:
         return set(found.absorbs)
     if not found.parts:
@@ -45,7 +45,7 @@ def again(found: Found) -> set[Node]:
 
 
 def _down_to(root: Node, stops: set[Node]) -> tuple[set[Node], set[Node]]:
-    """The nodes from ``root`` down to ``stops``, and the stops that were reached.
+    """Return the nodes from ``root`` down to ``stops``, and the stops that were reached.
 
     Conditions of checks are not visited: they existed before.
     """
@@ -63,7 +63,7 @@ def _down_to(root: Node, stops: set[Node]) -> tuple[set[Node], set[Node]]:
 
 
 def inside(node: Node, found: Found) -> list[Node]:
-    """The nodes below ``node`` that a rule replaces: those of its pattern, or those that its replacement no longer reads."""
+    """Return the nodes below ``node`` that a rule replaces: those of its pattern, or those that its replacement no longer reads."""
     if found.parts or found.absorbs:
         return list(dict.fromkeys(found.inside[1:] if found.parts else found.absorbs))
     around = near(node)
@@ -75,7 +75,7 @@ def inside(node: Node, found: Found) -> list[Node]:
 
 
 def absorbed(rule: Rule, node: Node, found: Found) -> list[Node]:
-    """The rounded nodes whose rounding ``node`` shows, and its replacement does not, or differently."""
+    """Return the rounded nodes whose rounding ``node`` shows, and its replacement does not, or differently."""
     if rule.level != "stable":
         return []
     if found.parts:
@@ -86,7 +86,7 @@ def absorbed(rule: Rule, node: Node, found: Found) -> list[Node]:
 
 
 def residue(found: Found) -> Node | None:
-    """An operand that is the rounding error of another one, or None: code that computes it needs each rounding as written."""
+    """Return an operand that is the rounding error of another one, or None: code that computes it needs each rounding as written."""
     operands = list(dict.fromkeys(map(below, found.bound)))
     return next((x for x in operands for y in operands if x is not y and cancels_with(x, y)), None)
 
@@ -109,12 +109,12 @@ class _Place:
     joined: set[Node] = field(default_factory=set[Node])
 
     def counts(self, user: Node) -> bool:
-        """Whether a user counts as a reader here."""
+        """Return whether a user counts as a reader here."""
         return not self.digits or reads_digits(user)
 
 
 def origins_of(node: Node, origins: Mapping[Node, Sequence[Node]], normals: Mapping[Node, Node]) -> Sequence[Node]:
-    """The nodes that became ``node``: itself if it is its own normal form and nothing else is recorded."""
+    """Return the nodes that became ``node``: itself if it is its own normal form and nothing else is recorded."""
     known = origins.get(node)
     if known is not None:
         return known
@@ -162,7 +162,7 @@ class Reach:
         return found
 
     def of(self, node: Node) -> int:
-        """The results that ``node`` belongs to."""
+        """Return the results that ``node`` belongs to."""
         return self._known.get(node, self.whole) if self.apart else ANY
 
     @cached_property
@@ -239,11 +239,11 @@ class Uses:
         return found
 
     def joined(self, root: Node) -> set[Node]:
-        """The readers of a part of ``root`` as another factor of a product that ``root`` is a factor of."""
+        """Return the readers of a part of ``root`` as another factor of a product that ``root`` is a factor of."""
         return self._joined.get(root, set())
 
     def _joins(self, user: Node, at: _Place, results: int) -> int:
-        """The results in which ``user`` is a factor of a product that the root is also a factor of."""
+        """Return the results in which ``user`` is a factor of a product that the root is also a factor of."""
         root = at.root
         while root in self.comes:
             root = self.comes[root]
@@ -254,7 +254,7 @@ class Uses:
         return Readers(self.start.users, self.reach.shown, self.reach.of)
 
     def stays(self, part: Node, root: Node, parts: Sequence[Node]) -> bool:
-        """Whether anything still needs ``part``, in any result, comparisons included."""
+        """Return whether anything still needs ``part``, in any result, comparisons included."""
         return bool(self._found(part, _Place(root, parts, digits=False, results=-1)))
 
     def _found(self, part: Node, at: _Place) -> int:
@@ -263,7 +263,7 @@ class Uses:
         )
 
     def _read(self, chain: tuple[Node, ...], part: Node, at: _Place) -> int:
-        """The same for ``chain``, each of which passes the node before it on."""
+        """Return the same for ``chain``, each of which passes the node before it on."""
         last = chain[-1]
         shown = self.reach.shown.get(last, 0) & at.results
         readers = (self._reads(user, chain, part, at) for user in self.start.users.get(last, ()))
@@ -299,7 +299,7 @@ class Uses:
         return 0 if self._is_beside(user, chain[-1], at) else common
 
     def _is_beside(self, user: Node, last: Node, at: _Place) -> bool:
-        """Whether a choice separates the root from what ``user`` makes of its operand ``last``: no element reads both."""
+        """Return whether a choice separates the root from what ``user`` makes of its operand ``last``: no element reads both."""
         if not at.digits:
             return False
         if at.sides is None:
@@ -312,7 +312,7 @@ class Uses:
         )
 
     def _absorbs(self, user: Node, chain: Sequence[Node]) -> bool:
-        """Whether a rule at ``user`` replaces a node of ``chain``; rules are tried only until that is known."""
+        """Return whether a rule at ``user`` replaces a node of ``chain``; rules are tried only until that is known."""
         known = self._absorbed.get(user)
         if known is None:
             known = self._absorbed[user] = set(), iter(self.matches(user))
@@ -326,7 +326,7 @@ class Uses:
 
 
 def _union(found: Iterable[int], enough: int) -> int:
-    """The union of bits, computed only until ``enough`` are set."""
+    """Return the union of bits, computed only until ``enough`` are set."""
     bits = 0
     for one in found:
         bits |= one
@@ -357,7 +357,7 @@ class Claims:
     def broken(
         self, after: Whole, normals: Mapping[Node, Node], reach: Reach
     ) -> dict[tuple[Rule, Node], tuple[Node, int]]:
-        """The firings whose assumption does not hold ``after`` the pass, with the node still read, and in which results."""
+        """Return the firings whose assumption does not hold ``after`` the pass, with the node still read, and in which results."""
         if not self._by:
             return {}
         present = set(after.order)
@@ -394,7 +394,7 @@ class _After:
         return Readers(self.users, self.reach.shown, self.reach.of)
 
     def read(self, last: Node, own: set[Node], sides: Sides | None = None, root: Node | None = None) -> int:
-        """The results in which a node outside ``own`` reads digits of ``last``.
+        """Return the results in which a node outside ``own`` reads digits of ``last``.
 
         With ``sides``, readers on other branches of a choice do not count; with ``root``, neither do other factors of
         its products.
@@ -413,5 +413,5 @@ class _After:
         return found
 
     def sides(self, node: Node) -> Sides:
-        """The branches of choices that alone read a node."""
+        """Return the branches of choices that alone read a node."""
         return sides_of(node, self.users, self.reach.shown.__contains__)

@@ -18,7 +18,7 @@ def _moves_outwards(node: Node) -> int:
 
 
 def lighter(new: Node, old: Node, inside: Iterable[Node] = ()) -> bool:
-    """Whether ``new`` weighs less than ``old``, whatever the weights of the nodes that both share at their ends.
+    """Return whether ``new`` weighs less than ``old``, whatever the weights of the nodes that both share at their ends.
 
     ``inside`` are the nodes below ``old`` that go, if they are known: nothing below these is looked at.
 
@@ -34,7 +34,7 @@ def lighter(new: Node, old: Node, inside: Iterable[Node] = ()) -> bool:
 
 
 def _difference(new: Node, old: Node, common: set[Node], factor: Callable[[Node], int]) -> int | None:
-    """An upper bound of how much heavier ``new`` is; None if it depends on the weights of shared nodes."""
+    """Return an upper bound of how much heavier ``new`` is, or None if it depends on the weights of shared nodes."""
     needed: dict[Node, int] = {}
     total = 0
     pool = {new: 1}
@@ -51,7 +51,7 @@ def _difference(new: Node, old: Node, common: set[Node], factor: Callable[[Node]
 
 
 def _spare(old: Node, needed: dict[Node, int], common: set[Node], factor: Callable[[Node], int]) -> int | None:
-    """A lower bound of the weight of ``old`` apart from the ``needed`` nodes; None if it does not contain them."""
+    """Return a lower bound of the weight of ``old`` apart from the ``needed`` nodes, or None if it does not contain them."""
     pool = {old: 1}
     missing = dict(needed)
     weighed = beyond = steps = 0

@@ -14,7 +14,7 @@ _bits: dict[str, int] = {}
 
 
 def ops_within(names: Iterable[str]) -> int:
-    """The bits of any of these ops on all levels: for the options of rules, which are read before any node."""
+    """Return the bits of any of these ops on all levels: for the options of rules, which are read before any node."""
     found = 0
     for name in names:
         found |= _bits.setdefault(name, 1 << len(_bits))
@@ -25,7 +25,7 @@ def ops_within(names: Iterable[str]) -> int:
 
 
 def in_pattern(pattern: Node) -> int:
-    """The bits that ``pattern`` sets from the third level down: a node that matches has all of them."""
+    """Return the bits that ``pattern`` sets from the third level down: a node that matches has all of them."""
     found, level = 0, [a for arg in pattern.args for a in arg.args]
     for depth in range(2, _LEVELS):
         below = [a for one in level for a in one.args]
@@ -35,12 +35,12 @@ def in_pattern(pattern: Node) -> int:
 
 
 def at_last(names: Iterable[str]) -> int:
-    """The bits of any of these ops on the last level."""
+    """Return the bits of any of these ops on the last level."""
     return ops_within(names) >> _FIELD * (_LEVELS - 1) << _FIELD * (_LEVELS - 1)
 
 
 def within(node: Node) -> int:
-    """The bits of the ops below ``node``, level by level, past changes of shape and form and checks; cached on the node."""
+    """Return the bits of the ops below ``node``, level by level, past changes of shape and form and checks; cached on the node."""
     if node.within is None:
         stack = [node]
         while stack:

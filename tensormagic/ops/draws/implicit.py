@@ -37,7 +37,7 @@ def _beta(x: Node, given: Given, moving: Given) -> Tangent:
 
 
 def _dirichlet(x: Node, given: Given, moving: Given) -> Tangent:
-    """Each element is beta distributed, and the others keep their shares of what it leaves."""
+    """Return each element is beta distributed, and the others keep their shares of what it leaves."""
     alpha, last = given["alpha"], (x.type.ndim - 1,)
     rest = broadcast(reduce_sum(alpha, last, keepdims=True), x.type.shape) - alpha
     by_a, _ = by_beta(alpha, rest, x)
@@ -57,7 +57,7 @@ def _ratio(x: Node, given: Given, moving: Given) -> Tangent:
 
 
 def _student(x: Node, given: Given, moving: Given) -> Tangent:
-    """``x * x = df * y / (1 - y)`` with y beta distributed."""
+    """Return ``x * x = df * y / (1 - y)`` with y beta distributed."""
     df = given["df"]
     ratio = x * x / df
     _, by_b = by_beta(0 * df + 0.5, df / 2, ratio / (1 + ratio))
@@ -89,12 +89,12 @@ IMPLICIT: dict[str, Rule] = {
 
 
 def whole(x: Node, shape: tuple[Size, ...]) -> Node:
-    """A parameter or tangent in double precision, broadcast to the shape of the sample."""
+    """Return a parameter or tangent in double precision, broadcast to the shape of the sample."""
     return broadcast(astype(x if x.type.shape else to_form(x, "scalar"), np.float64), shape)
 
 
 def implicit_tangent(method: str, sample: Node, given: Given, moving: Mapping[str, Any]) -> Tangent:
-    """The tangent of a sample of ``method`` for tangents of some of its parameters."""
+    """Return the tangent of a sample of ``method`` for tangents of some of its parameters."""
     shape = sample.type.shape
     wide = {name: whole(v, shape) for name, v in given.items()}
     return IMPLICIT[method](whole(sample, shape), wide, {name: whole(t, shape) for name, t in moving.items()})

@@ -41,7 +41,7 @@ def _lower(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
 
 
 def beta_slopes(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
-    """The derivatives of samples ``x`` of the beta distribution with respect to its two parameters."""
+    """Return the derivatives of samples ``x`` of the beta distribution with respect to its two parameters."""
     a, b, x = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in (a, b, x)))
     found = np.zeros(x.shape), np.zeros(x.shape)
     low = (x > 0) & (x <= a / (a + b))
@@ -55,7 +55,7 @@ def beta_slopes(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
 
 
 def von_mises_slopes(kappa: Any, x: Any) -> Any:
-    """The derivative of samples ``x`` around 0 of the von Mises distribution with respect to its concentration."""
+    """Return the derivative of samples ``x`` around 0 of the von Mises distribution with respect to its concentration."""
     from scipy.special import i0e, i1e
 
     kappa, x = np.broadcast_arrays(np.asarray(kappa, np.float64), np.asarray(x, np.float64))
@@ -89,17 +89,17 @@ VON_MISES_SLOPE = Opaque(
 
 
 def by_beta(a: Node, b: Node, x: Node) -> tuple[Node, ...]:
-    """``dx / da`` and ``dx / db`` of samples ``x``, all of one shape and in double precision."""
+    """Return ``dx / da`` and ``dx / db`` of samples ``x``, all of one shape and in double precision."""
     return items(make(BETA_SLOPES, (a, b, x)))
 
 
 def by_concentration(kappa: Node, x: Node) -> Node:
-    """``dx / d kappa`` of samples ``x`` around 0."""
+    """Return ``dx / d kappa`` of samples ``x`` around 0."""
     return make(VON_MISES_SLOPE, (kappa, x))
 
 
 def by_wald(mean: Node, scale: Node, x: Node) -> tuple[Node, Node]:
-    """``dx / d mean`` and ``dx / d scale`` of inverse Gaussian samples ``x``, from the closed form of their distribution."""
+    """Return ``dx / d mean`` and ``dx / d scale`` of inverse Gaussian samples ``x``, from the closed form of their distribution."""
     tail = sqrt(scale / x) * (x / mean + 1)
     mills = math.sqrt(math.pi / 2) * erfcx(tail * math.sqrt(0.5))
     part = 2.0 / mean * sqrt(x / scale) * x * mills

@@ -85,7 +85,7 @@ class Draw(Opaque):
 
 
 def _drawer(node: Node) -> Callable[..., tuple[Any, Any]]:
-    """A function of the state and the arguments that draws; what is the same for every call is looked up once."""
+    """Return a function of the state and the arguments that draws; what is the same for every call is looked up once."""
     method, names, legacy, form = node["method"], node["names"], node["legacy"], node.types[1].form
     fixed = dict(node["options"]) | ({} if node["size"] is None else {"size": node["size"]})
 
@@ -102,7 +102,7 @@ _PYTHONS = {float, int}
 
 
 def _one_by_one(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> tuple[Node, ...]:
-    """A loop over the elements of a stack."""
+    """Return a loop over the elements of a stack."""
     index = index_node("index", 0, size)
     given = [stand_in("operand", a.type) for a in args]
     single = [_row(g, a, index) if b else g for g, a, b in zip(given, node.args, batched, strict=True)]
@@ -114,7 +114,7 @@ def _one_by_one(node: Node, args: Sequence[Node], batched: Sequence[bool], size:
 
 
 def _row(stack: Node, single: Node, index: Node) -> Node:
-    """One element of a stack, in the form of the operand that it stands for."""
+    """Return one element of a stack, in the form of the operand that it stands for."""
     part = reshape(slice_(stack, place_in(stack, index)), stack.type.shape[1:])
     return part if part.type.shape else to_form(part, single.type.form)
 
@@ -153,7 +153,7 @@ def draw(
     legacy: bool = False,
     options: tuple[tuple[str, Any], ...] = (),
 ) -> tuple[Node, ...]:
-    """The next state, and a sample of ``shape`` that ``method`` draws.
+    """Return the next state, and a sample of ``shape`` that ``method`` draws.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ SEED = Opaque(
 
 
 def seeded(seed: Node, bits: str, *, legacy: bool) -> Node:
-    """The state of a generator over the bit generator ``bits``, seeded with ``seed``."""
+    """Return the state of a generator over the bit generator ``bits``, seeded with ``seed``."""
     return make(SEED, (seed,), bits=bits, legacy=legacy)
 
 
@@ -209,7 +209,7 @@ def seeded(seed: Node, bits: str, *, legacy: bool) -> Node:
 
 
 def _standard(node: Node, method: str, **operands: Node) -> Node:
-    """A sample that ``method`` draws from the state of ``node``, in the shape of the node's sample."""
+    """Return a sample that ``method`` draws from the state of ``node``, in the shape of the node's sample."""
     t = node.types[1]
     size = t.shape if t.shape or t.form == "array" else None
     return draw(
@@ -218,7 +218,7 @@ def _standard(node: Node, method: str, **operands: Node) -> Node:
 
 
 def _moved(method: str, **fixed: float) -> Path:
-    """``location + scale * standard``."""
+    """Return ``location + scale * standard``."""
 
     def path(node: Node, given: Mapping[str, Node]) -> Node:
         standard = _standard(node, method, **{k: constant(v) for k, v in fixed.items()})
@@ -245,7 +245,7 @@ def _pareto(node: Node, given: Mapping[str, Node]) -> Node:
 
 
 def _implicit(node: Node, moving: Mapping[Node, Node]) -> Node:
-    """The tangent of samples drawn by rejection, or by another formula without a derivative."""
+    """Return the tangent of samples drawn by rejection, or by another formula without a derivative."""
     given = dict(zip(node["names"], node.args[1:], strict=True))
     tangents = {name: moving[v] for name, v in given.items() if v in moving}
     sample = item(node, 1)
@@ -272,7 +272,7 @@ def _triangular(node: Node, given: Mapping[str, Node]) -> Node:
 
 
 def _multivariate_normal(node: Node, given: Mapping[str, Node]) -> Node:
-    """The tangent through the factor of the covariance that NumPy uses."""
+    """Return the tangent through the factor of the covariance that NumPy uses."""
     method = dict(node["options"]).get("method", "svd")
     if method == "cholesky":
         factor = linalg.cholesky(given["cov"])

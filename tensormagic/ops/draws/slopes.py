@@ -19,7 +19,7 @@ _TERMS = 100_000
 
 @functools.cache
 def quadrature() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The nodes and weights of Gauss-Legendre quadrature, cached."""
+    """Return the nodes and weights of Gauss-Legendre quadrature, cached."""
     return np.polynomial.legendre.leggauss(120)
 
 
@@ -57,7 +57,7 @@ def _by_tail(shape: Any, x: Any) -> Any:
 
 
 def gamma_slopes(shape: Any, x: Any) -> Any:
-    """The derivative of samples ``x`` of the gamma distribution with respect to its shape parameter."""
+    """Return the derivative of samples ``x`` of the gamma distribution with respect to its shape parameter."""
     shape, x = np.broadcast_arrays(np.asarray(shape, np.float64), np.asarray(x, np.float64))
     found = np.zeros(x.shape)
     low = (x > 0) & (x <= shape + 1)
@@ -70,7 +70,7 @@ def gamma_slopes(shape: Any, x: Any) -> Any:
 
 
 def only_once(numbers: str) -> Callable[[Node, Sequence[Tangent]], Tangent]:
-    """A function that refuses to differentiate slopes again."""
+    """Return a function that refuses to differentiate slopes again."""
 
     def refuse(node: Node, tangents: Sequence[Tangent]) -> Tangent:
         del node, tangents
@@ -92,5 +92,5 @@ GAMMA_SLOPE = Opaque(
 
 
 def gamma_slope(shape: Node, x: Node) -> Node:
-    """``dx / d shape`` of samples ``x``, of the same shape and in double precision."""
+    """Return ``dx / d shape`` of samples ``x``, of the same shape and in double precision."""
     return make(GAMMA_SLOPE, (shape, x))

@@ -17,14 +17,14 @@ _WORD = 2**64 - 1
 
 
 def bits_of(generator: Any) -> Any:
-    """The bit generator behind a ``Generator`` or a ``RandomState``; of a bit generator, itself."""
+    """Return the bit generator behind a ``Generator`` or a ``RandomState``; of a bit generator, itself."""
     if isinstance(generator, np.random.BitGenerator):
         return generator
     return generator.bit_generator if isinstance(generator, np.random.Generator) else generator._bit_generator  # noqa: SLF001 (no other way)
 
 
 def encoded(generator: Any) -> Words:
-    """The state as words: the bit generator, its numbers, and for a ``RandomState`` the normal number it keeps.
+    """Return the state as words: the bit generator, its numbers, and for a ``RandomState`` the normal number it keeps.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def encoded(generator: Any) -> Words:
 
 
 def _of_twister(state: Any, *, legacy: bool) -> Words:
-    """The same for MT19937, which has 624 numbers; a fast path, since each draw in a loop needs it."""
+    """Return the same for MT19937, which has 624 numbers; a fast path, since each draw in a loop needs it."""
     words = np.empty(628 if legacy else 626, np.uint64)
     words[0], words[1:625], words[625] = KINDS.index("MT19937"), state["state"]["key"], state["state"]["pos"]
     if legacy:
@@ -66,7 +66,7 @@ def _words(name: str, state: Any) -> list[int]:
 
 
 def decoded(words: Words, *, legacy: bool) -> dict[str, Any]:
-    """The state in NumPy's form."""
+    """Return the state in NumPy's form."""
     name = KINDS[int(words[0])]
     own: dict[str, Any] = {"bit_generator": name}
     if legacy:
@@ -108,7 +108,7 @@ _own = _Own()
 
 
 def generator_at(words: Words, *, legacy: bool) -> Any:
-    """A generator in the state that ``words`` encode, for immediate use only: it is shared."""
+    """Return a generator in the state that ``words`` encode, for immediate use only: it is shared."""
     words = np.asarray(words)
     key = int(words[0]), legacy
     found = _own.made.get(key)
@@ -120,7 +120,7 @@ def generator_at(words: Words, *, legacy: bool) -> Any:
 
 
 def left_by(generator: Any, before: Words, method: str, *, legacy: bool) -> Words:
-    """The state after a draw; the next draw from it need not set the generator's state again.
+    """Return the state after a draw; the next draw from it need not set the generator's state again.
 
     Nobody else writes to these words: they are a value of a graph. ``before`` is the state that ``method`` has drawn
     from.
@@ -140,7 +140,7 @@ _NO_NORMALS = {
 
 
 def _moved(generator: Any, before: Words, method: str, *, legacy: bool) -> Words:
-    """The words of the twister's new state, read from its memory: NumPy's own way takes longer than the draw."""
+    """Return the words of the twister's new state, read from its memory: NumPy's own way takes longer than the draw."""
     memory = _own.memory.get(legacy)
     if memory is None:
         address = bits_of(generator).ctypes.state_address
@@ -157,7 +157,7 @@ def _moved(generator: Any, before: Words, method: str, *, legacy: bool) -> Words
 
 
 def _normal_of(generator: Any) -> Callable[[], tuple[int, float]] | None:
-    """A function that reads from memory whether a ``RandomState`` keeps a normal number, and which; None if it is not found there.
+    """Return a function that reads from memory which normal number a ``RandomState`` keeps, if any; None if it is not found there.
 
     NumPy gives both only together with all 624 numbers. Their place is where two test values, set one after the other,
     appear.
@@ -182,7 +182,7 @@ def _normal_of(generator: Any) -> Callable[[], tuple[int, float]] | None:
 
 
 def fresh(kind: str, *, legacy: bool, seed: Any = 0) -> Any:
-    """A new ``Generator`` or ``RandomState`` over the bit generator ``kind``."""
+    """Return a new ``Generator`` or ``RandomState`` over the bit generator ``kind``."""
     bits = getattr(np.random, kind)
     if not legacy:
         return np.random.Generator(bits(seed))

@@ -62,12 +62,12 @@ _VALUE = re.compile(
 
 
 def of_value(otherwise: str = "") -> str:
-    """The placeholder for the value in a message, with a text for when the value is unknown."""
+    """Return the placeholder for the value in a message, with a text for when the value is unknown."""
     return f"{{value:{otherwise}}}" if otherwise else "{value}"
 
 
 def without_value(message: str) -> str:
-    """A message without its placeholder for the value."""
+    """Return a message without its placeholder for the value."""
     return _VALUE.sub(lambda found: found[1] or "", message).replace("  ", " ")
 
 
@@ -105,24 +105,24 @@ REQUIRE = Opaque(
 
 
 def require(value: Node, holds: Node, message: str, error: str = "value") -> Node:
-    """``value``, checked when the graph runs: raises the error named in ``ERRORS`` unless ``holds`` everywhere."""
+    """Return ``value``, checked when the graph runs: raises the error named in ``ERRORS`` unless ``holds`` everywhere."""
     return make(REQUIRE, (value, holds), message=message, error=error)
 
 
 def assumed(value: Node, holds: Node, facts: str, message: str) -> Node:
-    """``value`` with ``facts`` that rules may use (:mod:`tensormagic.ir.facts`); checked like ``require``."""
+    """Return ``value`` with ``facts`` that rules may use (:mod:`tensormagic.ir.facts`); checked like ``require``."""
     return make(REQUIRE, (value, holds), message=message, error="value", facts=facts)
 
 
 def in_range(index: Node, low: float, high: Size | Node, message: str) -> Node:
-    """``index``, checked when the graph runs: a ValueError with ``message`` unless ``low <= index < high`` everywhere."""
+    """Return ``index``, checked when the graph runs: a ValueError with ``message`` unless ``low <= index < high`` everywhere."""
     bound = high if isinstance(high, Node) else size_node(high)
     holds = scalar.logical_and(scalar.greater_equal(index, low), scalar.less(index, bound))
     return require(index, holds, message)
 
 
 def not_zero(x: Node, message: str) -> Node:
-    """``x``, checked when the graph runs: a ZeroDivisionError with ``message`` where an element is zero."""
+    """Return ``x``, checked when the graph runs: a ZeroDivisionError with ``message`` where an element is zero."""
     return require(x, scalar.not_equal(x, 0), message, "division")
 
 
@@ -169,7 +169,7 @@ FIXED = Opaque(
 
 
 def fixed(value: Node, sources: Sequence[Node]) -> Node:
-    """``value``, computed at capture from ``sources``: derivatives with respect to these are refused instead of being zero."""
+    """Return ``value``, computed at capture from ``sources``: derivatives with respect to these are refused instead of being zero."""
     return make(FIXED, (value, *sources))
 
 
@@ -213,7 +213,7 @@ SETTLED = Opaque(
 
 
 def settled(value: Node, holds: Node, real: bool, site: int, what: str = "kind") -> Node:
-    """``value``, for which the captured code assumed that ``holds`` is ``real``; otherwise a `KindError` when the graph runs.
+    """Return ``value``, for which the captured code assumed that ``holds`` is ``real``; otherwise a `KindError` when the graph runs.
 
     ``what`` is ``"kind"`` for the dtype of a result, ``"try"`` for what a ``try`` catches.
     """

@@ -12,7 +12,7 @@ from tensormagic.ops.form import FORM
 
 
 def may_fail(node: Node) -> bool:
-    """Whether an operation may raise when the graph runs, because of values or of data-dependent sizes."""
+    """Return whether an operation may raise when the graph runs, because of values or of data-dependent sizes."""
     of_data = bool(node.sized_by) or any(map(has_sizes_of_data, node.args))
     if not of_data and not node.param_items and _is_plain(node.op):
         return False
@@ -23,16 +23,16 @@ def may_fail(node: Node) -> bool:
 
 @functools.cache
 def _is_plain(op: Any) -> bool:
-    """Whether an op without params cannot raise, unless sizes are data-dependent."""
+    """Return whether an op without params cannot raise, unless sizes are data-dependent."""
     return op.kind == "pointwise" and not op.raises
 
 
 def has_sizes_of_data(node: Node) -> bool:
-    """Whether the shape of a value is data-dependent."""
+    """Return whether the shape of a value is data-dependent."""
     return any(nodes_of(s) for t in node.types for s in t.shape)
 
 
 def computes_floats(node: Node) -> bool:
-    """Whether an operation may raise a floating-point error, if ``np.errstate`` asks for that."""
+    """Return whether an operation may raise a floating-point error, if ``np.errstate`` asks for that."""
     moves = node.op.kind in {"leaf", "move"} or node.op is FORM
     return not moves and any(t.dtype.kind != "b" for t in node.types)

@@ -133,7 +133,7 @@ def _is_of_c(value: Any) -> bool:
 
 
 def _apart(call: Outside, value: Any, lent: Sequence[Any], values: list[Any], seen: dict[int, int]) -> Form:
-    """The form of a returned value; its arrays and numbers are appended to ``values``."""
+    """Return the form of a returned value; its arrays and numbers are appended to ``values``."""
     if type(value) in {list, tuple}:
         return (type(value), tuple([_apart(call, v, lent, values, seen) for v in value]))
     if type(value) is dict:
@@ -188,7 +188,7 @@ def _type_of(value: Any) -> Type:
 
 
 def _same_bits(left: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> bool:
-    """Whether two arrays, one a copy of the other, hold the same bits."""
+    """Return whether two arrays, one a copy of the other, hold the same bits."""
     if left.dtype.kind == "O":
         return True
     return left.tobytes() == right.tobytes()
@@ -205,7 +205,7 @@ class Log:
     place: int = 0
 
     def of(self, call: Outside, operands: Sequence[Any]) -> Result:
-        """The result of the next call: the logged one if it was made already."""
+        """Return the result of the next call: the logged one if it was made already."""
         if self.place < len(self.done) and self.done[self.place][0] == call:
             self.place += 1
             return self.done[self.place - 1][1]
@@ -241,7 +241,7 @@ def logged(log: Log | None = None) -> Generator[Log]:
 
 
 def result_of(call: Outside, operands: Sequence[Any]) -> Result:
-    """The result of ``call``, from the log if there is one."""
+    """Return the result of ``call``, from the log if there is one."""
     if call.once:
         return call.once[0]
     log = _log.get()
@@ -296,7 +296,7 @@ OUTSIDE = _Call(
 
 
 def outside(token: Node, operands: Sequence[Node], call: Outside, result: Result) -> Node:
-    """The node of a call: ``token``, the results, and the new contents of the operands it stores into.
+    """Return the node of a call: ``token``, the results, and the new contents of the operands it stores into.
 
     Parameters
     ----------
@@ -330,5 +330,5 @@ CONVERTED = Opaque(
 
 
 def converted(objects: Node, dtype: np.dtype[Any]) -> Node:
-    """An array of Python objects converted to numbers."""
+    """Return an array of Python objects converted to numbers."""
     return make(CONVERTED, (objects,), dtype=dtype)

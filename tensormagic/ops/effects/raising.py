@@ -26,7 +26,7 @@ _CONVERSIONS = {"": lambda v: v, "r": repr, "s": str, "a": ascii}
 
 
 def name_of(kind: type[BaseException]) -> str:
-    """The text that names a class of exceptions in params; distinct for classes of the same name."""
+    """Return the text that names a class of exceptions in params; distinct for classes of the same name."""
     plain = f"{kind.__module__}:{kind.__qualname__}"
     name, serial = plain, 1
     while _classes.setdefault(name, kind) is not kind:
@@ -54,7 +54,7 @@ def _class(name: str) -> type[BaseException]:
 
 
 def is_everywhere(name: str) -> bool:
-    """Whether an exception class, by its name in params, is Python's, NumPy's or ours, so that every process has it."""
+    """Return whether an exception class, by its name in params, is Python's, NumPy's or ours, so that every process has it."""
     module = name.partition(":")[0]
     return module == "builtins" or module.partition(".")[0] in {"numpy", "tensormagic"}
 
@@ -107,7 +107,7 @@ def _check(token: Value, holds: Value, *details: Value, error: str, told: str, p
 
 
 def made(error: str, told: str, place: tuple[Any, ...], details: Sequence[Value]) -> BaseException:
-    """The exception of a failed check, with the place in the user's code if it is known."""
+    """Return the exception of a failed check, with the place in the user's code if it is known."""
     raised = _class(error)(*(argument(part, details) for part in ast.literal_eval(told)))
     if place:
         raised.tensor_sites = (Site(*place),)  # type: ignore[attr-defined]
@@ -138,7 +138,7 @@ CHECK = Opaque(
 def check(
     token: Node, holds: Node, error: type[BaseException], told: Any, details: Sequence[Node] = (), place: Any = ()
 ) -> Node:
-    """``token``, after checking that ``holds`` is true.
+    """Return ``token``, after checking that ``holds`` is true.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ AFTER = Opaque(
 
 
 def after(token: Node, value: Node) -> Node:
-    """``value``, after the checks that ``token`` stands for."""
+    """Return ``value``, after the checks that ``token`` stands for."""
     return make(AFTER, (token, value))
 
 
@@ -211,7 +211,7 @@ def behind_checks(found: Sequence[Node], values: Sequence[Node]) -> list[Node]:
 
 
 def _checks(graph: Graph) -> bool:
-    """Whether a graph, or a graph inside it, checks something."""
+    """Return whether a graph, or a graph inside it, checks something."""
     return any(n.op in _CHECKS or any(map(_checks, _graphs(n))) for n in graph.nodes)
 
 

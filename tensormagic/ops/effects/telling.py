@@ -42,7 +42,7 @@ def hear() -> None:
 
 
 def heard() -> str:
-    """What the current run has printed so far."""
+    """Return what the current run has printed so far."""
     kept = _heard.get()
     return "" if kept is None else kept.getvalue()
 
@@ -79,7 +79,7 @@ TELL = Opaque(
 
 
 def tell(token: Node, told: Any, details: Sequence[Node] = (), sep: str = " ", end: str = "\n") -> Node:
-    """``token``, after printing.
+    """Return ``token``, after printing.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def tell(token: Node, told: Any, details: Sequence[Node] = (), sep: str = " ", e
 
 
 def untold(graph: Graph) -> Graph:
-    """A graph without its prints, also in graphs inside it; if nothing is checked either, no value waits."""
+    """Return a graph without its prints, also in graphs inside it; if nothing is checked either, no value waits."""
     gone: dict[Operation, int] = {TELL: 0}
     if graph.ops.isdisjoint((CHECK.name, OUTSIDE.name)):
         gone[AFTER] = 1
@@ -104,7 +104,7 @@ def untold(graph: Graph) -> Graph:
 
 
 def _without(value: Any, gone: Mapping[Operation, int]) -> Any:
-    """A graph, or a tuple with graphs, in which each op in ``gone`` is replaced by the operand with that number."""
+    """Return a graph, or a tuple with graphs, in which each op in ``gone`` is replaced by the operand with that number."""
     if type(value) is tuple and any(isinstance(v, Graph) for v in value):
         return tuple([_without(v, gone) for v in value])
     if not isinstance(value, Graph):
@@ -121,12 +121,12 @@ def _without(value: Any, gone: Mapping[Operation, int]) -> Any:
 
 
 def is_effect(op: Operation) -> bool:
-    """Whether an op has side effects: they happen in order, once per call."""
+    """Return whether an op has side effects: they happen in order, once per call."""
     return op.name in EFFECTS
 
 
 def has_effect(node: Node) -> bool:
-    """Whether a node, or a graph inside it, has side effects."""
+    """Return whether a node, or a graph inside it, has side effects."""
     graphs = (graph for _, graph in node.param_items if isinstance(graph, Graph))
     return is_effect(node.op) or any(not graph.ops.isdisjoint(EFFECTS) for graph in graphs)
 

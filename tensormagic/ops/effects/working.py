@@ -50,10 +50,10 @@ WORKS = _Works(
 
 
 def works(node: Node, args: Sequence[Node]) -> Node:
-    """A node that is true if the call of ``node`` succeeds on ``args``."""
+    """Return a node that is true if the call of ``node`` succeeds on ``args``."""
     return make(WORKS, args, call=node.op.name, **node.params)
 
 
 def failure(node: Node) -> str:
-    """The message of the error a call may raise; empty if it has none, or several."""
+    """Return the message of the error a call may raise; empty if it has none, or several."""
     return node.op.fails

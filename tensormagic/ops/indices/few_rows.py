@@ -19,7 +19,7 @@ FEW = 8  # rows that are picked one after the other: each is a pass over all
 
 
 def place_of_extreme(node: Node) -> Node:
-    """``argmax`` or ``argmin`` as a minimum over the places of the extreme element, or of nan if there is one."""
+    """Return ``argmax`` or ``argmin`` as a minimum over the places of the extreme element, or of nan if there is one."""
     x, axes = node.args[0], node["axes"]
     if x.op is RESHAPE and x.type.ndim == 1 and x.args[0].type.ndim > 1:  # the place in all of an array
         x = x.args[0]
@@ -42,7 +42,7 @@ def _last(count: Size) -> Node:
 
 
 def rows_of_slice(node: Node) -> Node | None:
-    """A slice of few elements along one axis, as a stack of single rows; None if no axis, or several, is that short."""
+    """Return a slice of few elements along one axis, as a stack of single rows, or None if no axis, or several, is that short."""
     x = node.args[0]
     short = [
         k
@@ -77,7 +77,7 @@ def rows_of_gather(node: Node) -> Node | None:
 
 
 def _row(x: Node, axis: int, place: Node) -> Node | None:
-    """The row number ``place``, as the maximum over a row masked with the lowest value; None if the dtype has no lowest value."""
+    """Return the row number ``place``, as the maximum over a row masked with the lowest value, or None if the dtype has no lowest value."""
     lowest = _lowest(x.type.dtype)
     if lowest is None:
         return None
@@ -98,7 +98,7 @@ def _all(value: Any, like: Node) -> Node:
 
 
 def _lowest(dtype: np.dtype[Any]) -> Any:
-    """The lowest value of a dtype, or None."""
+    """Return the lowest value of a dtype, or None."""
     if dtype.kind == "b":
         return np.False_
     if dtype.kind in "iu":

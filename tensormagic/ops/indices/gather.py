@@ -40,7 +40,7 @@ def _array(dtype: np.dtype[Any], shape: tuple[Size, ...]) -> Type:
 
 
 def gather_shape(x: Node, indices: Node, axis: int) -> tuple[Size, ...]:
-    """The shape of the slices of ``x`` along ``axis`` that ``indices`` select."""
+    """Return the shape of the slices of ``x`` along ``axis`` that ``indices`` select."""
     shape = x.type.shape
     return (*shape[:axis], *indices.type.shape, *shape[axis + 1 :])
 
@@ -85,7 +85,7 @@ class Gather(Opaque):
 
 
 def _gather_rows(node: Node, axes: Axes, _rows: Size) -> int:
-    """The axis of rows: of the indices, if a whole table is indexed, or of ``x``, if the indices are the same for all rows."""
+    """Return the axis of rows: of the indices, if a whole table is indexed, or of ``x``, if the indices are the same for all rows."""
     (own, picked), axis = axes, node["axis"]
     if own is None and picked is not None:
         return axis + picked
@@ -101,13 +101,13 @@ def _gather_apart(node: Node) -> Node | None:
 
 
 def are_indices(values: Node, extent: Size) -> bool:
-    """Whether integers are known to be in bounds of an axis, and nonnegative."""
+    """Return whether integers are known to be in bounds of an axis, and nonnegative."""
     count = _count(values)
     return count is not None and is_at_least(extent - count, 0)
 
 
 def _count(values: Node) -> Size | None:
-    """An exclusive upper bound of nonnegative integers, such as places in axes laid end to end; None if not known."""
+    """Return an exclusive upper bound of nonnegative integers, such as places in axes laid end to end, or None if not known."""
     low, high = values.bounds
     if low is not None and high is not None:
         return high + 1 if is_at_least(low, 0) else None
@@ -123,7 +123,7 @@ def _count(values: Node) -> Size | None:
 
 
 def may_miss(node: Node) -> bool:
-    """Whether an index along the node's axis may be out of bounds."""
+    """Return whether an index along the node's axis may be out of bounds."""
     return not are_indices(node.args[1], node.args[0].type.shape[node["axis"]])
 
 
@@ -144,7 +144,7 @@ GATHER = Gather(
 
 
 def gather(x: Node, indices: Node, axis: int | None = None) -> Node:
-    """``np.take``; ``axis=None`` takes from the flattened array."""
+    """Return ``np.take``; ``axis=None`` takes from the flattened array."""
     if axis is None:
         x, axis = reshape(x, (x.type.size,)), 0
     if not x.type.ndim:
@@ -153,7 +153,7 @@ def gather(x: Node, indices: Node, axis: int | None = None) -> Node:
 
 
 def sum_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    """The tangent of a scatter-add: linear in the base and in the values added."""
+    """Return the tangent of a scatter-add: linear in the base and in the values added."""
     x, indices, values = node.args
     base, _, part = tangents
     if base is None and part is None:
@@ -165,7 +165,7 @@ def sum_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 
 def places_along(x: Node, indices: Node, axis: int) -> Node:
-    """The batched indices, repeated for each element of batched arrays ``x`` whose ``axis`` is in front."""
+    """Return the batched indices, repeated for each element of batched arrays ``x`` whose ``axis`` is in front."""
     size, *own = indices.type.shape
     _, *shape = x.type.shape
     rest = (*shape[:axis], *shape[axis + 1 :])
@@ -174,13 +174,13 @@ def places_along(x: Node, indices: Node, axis: int) -> Node:
 
 
 def to_front(x: Node, first: int, count: int) -> Node:
-    """``x`` with ``count`` axes, from axis ``first`` on, moved directly after the batch axis."""
+    """Return ``x`` with ``count`` axes, from axis ``first`` on, moved directly after the batch axis."""
     moved = range(first, first + count)
     return transpose(x, (0, *moved, *(k for k in range(1, x.type.ndim) if k not in moved)))
 
 
 def from_front(x: Node, first: int, count: int) -> Node:
-    """The inverse of :func:`to_front`."""
+    """Return the inverse of :func:`to_front`."""
     rest = range(count + 1, x.type.ndim)
     return transpose(x, (0, *rest[: first - 1], *range(1, count + 1), *rest[first - 1 :]))
 
@@ -250,7 +250,7 @@ TAKE_ALONG_AXIS = Opaque(
 
 
 def take_along_axis(x: Node, indices: Node, axis: int | None = -1) -> Node:
-    """``np.take_along_axis``: the other axes broadcast; ``axis=None`` takes from the flattened array."""
+    """Return ``np.take_along_axis``: the other axes broadcast; ``axis=None`` takes from the flattened array."""
     if axis is None:
         x, axis = reshape(x, (x.type.size,)), 0
     axis = normalise_axis(axis, x.type.ndim)

@@ -43,7 +43,7 @@ def _type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
 
 
 def _counted(index: Any, extent: int, number: int) -> Any:
-    """A checked index as a nonnegative integer."""
+    """Return a checked index as a nonnegative integer."""
     if not -extent <= index < extent:
         raise BoundsError(f"index {index} is out of bounds for axis {number} with size {extent}")
     return index + extent if index < 0 else index
@@ -67,7 +67,7 @@ POSITION = Position(
 
 
 def position(index: Size, extent: Size, number: int) -> Node:
-    """The nonnegative place of ``index`` along axis ``number`` of ``extent``; checked when the graph runs."""
+    """Return the nonnegative place of ``index`` along axis ``number`` of ``extent``; checked when the graph runs."""
     return make(POSITION, (size_node(index),), extent=extent, number=number)
 
 

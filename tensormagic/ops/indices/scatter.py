@@ -124,7 +124,7 @@ def _set_back(node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[T
 
 
 def are_unique(indices: Node) -> bool:
-    """Whether indices are known at capture to be distinct."""
+    """Return whether indices are known at capture to be distinct."""
     if indices.op.name == "places":
         return True
     if indices.op is not CONSTANT:
@@ -142,7 +142,7 @@ def _stays(indices: Node, extent: Size) -> Node:
 
 
 def _scattered_rows(node: Node, axes: Axes, _rows: Size) -> Found:
-    """The axis of rows in the result: that of the array, if the places are the same for all rows; else the rows are combined."""
+    """Return the axis of rows in the result: that of the array, if the places are the same for all rows; else the rows are combined."""
     (own, picked, given), axis, count = axes, node["axis"], node.args[1].type.ndim
     if picked is None:
         if own is None or own == axis or given != (own if own < axis else own - 1 + count):
@@ -158,7 +158,7 @@ def _scattered_rows(node: Node, axes: Axes, _rows: Size) -> Found:
 
 
 def _set_apart(node: Node) -> Node | None:
-    """A store of a single value as a mask of stored places and ``where``: the order of rows does not matter then; else None."""
+    """Return a store of a single value as a mask of stored places and ``where``: the order of rows does not matter then, or None."""
     x, indices, values = node.args
     known = constant_value(values)
     if known is None or not known.size or known.tobytes() != np.full_like(known, known.flat[0]).tobytes():
@@ -201,7 +201,7 @@ def _add_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size
 
 
 def _add_apart(node: Node) -> Node | None:
-    """A scatter-add into zeros, added to the base; None if the base is zero already."""
+    """Return a scatter-add into zeros, added to the base, or None if the base is zero already."""
     x, indices, values = node.args
     if is_constant_zero(x):
         return None
@@ -227,7 +227,7 @@ SCATTER_ADD = Store(
 
 
 def _taken(x: Node, node: Node) -> Node:
-    """The slices of ``x`` that the node's indices select."""
+    """Return the slices of ``x`` that the node's indices select."""
     return make(GATHER, (x, node.args[1]), axis=node["axis"])
 
 
@@ -268,7 +268,7 @@ def _others(node: Node) -> Node:
 
 
 def _extreme_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    """The tangent of the winning element, shared evenly among ties, as for the maximum of an array."""
+    """Return the tangent of the winning element, shared evenly among ties, as for the maximum of an array."""
     x, indices, values = node.args
     base, _, part = tangents
     axis, dtype = node["axis"], node.type.dtype
@@ -321,17 +321,17 @@ SCATTER_MINIMUM = Store(
 
 
 def scatter(op: Opaque, x: Node, indices: Node, values: Node, axis: int = 0) -> Node:
-    """One of the stores along ``axis``, with values broadcast to the indexed shape."""
+    """Return one of the stores along ``axis``, with values broadcast to the indexed shape."""
     axis = normalise_axis(axis, x.type.ndim)
     stored = broadcast(values, gather_shape(x, indices, axis))
     return (in_single if op.joins else make)(op, (x, indices, stored), axis=axis)
 
 
 def scatter_set(x: Node, indices: Node, values: Node, axis: int = 0) -> Node:
-    """``x[indices] = values`` along ``axis``, as a new array, with values cast to the dtype of ``x``."""
+    """Return ``x[indices] = values`` along ``axis``, as a new array, with values cast to the dtype of ``x``."""
     return scatter(SCATTER_SET, x, indices, astype(values, x.type.dtype), axis)
 
 
 def scatter_add(x: Node, indices: Node, values: Node, axis: int = 0) -> Node:
-    """``np.add.at(x, indices, values)`` along ``axis``, as a new array, with values cast to the dtype of ``x``."""
+    """Return ``np.add.at(x, indices, values)`` along ``axis``, as a new array, with values cast to the dtype of ``x``."""
     return scatter(SCATTER_ADD, x, indices, astype(values, x.type.dtype), axis)

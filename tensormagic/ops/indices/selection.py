@@ -55,12 +55,12 @@ PLACES = Places(
 
 
 def count_true(mask: Node) -> Node:
-    """The number of true elements of a mask."""
+    """Return the number of true elements of a mask."""
     return fold(SUM, mask, tuple(range(mask.type.ndim)))
 
 
 def places(mask: Node) -> Node:
-    """The indices into the flattened array where ``mask`` is true."""
+    """Return the indices into the flattened array where ``mask`` is true."""
     flat = reshape(mask, (mask.type.size,))
     known = constant_value(mask)
     shape = tuple(s for s in mask.type.shape if isinstance(s, int))
@@ -95,7 +95,7 @@ def _distinct_numpy(x: Value, equal_nan: bool) -> Value:
 
 
 def _distinct_stacked(node: Node, args: Sequence[Node], _batched: Sequence[bool], size: Size) -> Node:
-    """The number of distinct values in each row: those that differ from the one before after sorting."""
+    """Return the number of distinct values in each row: those that differ from the one before after sorting."""
     extent = node.args[0].type.size
     x = make(SORT, args, axis=1, kind=None)
     ramp = iota((extent,), 0)

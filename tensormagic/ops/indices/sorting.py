@@ -84,7 +84,7 @@ def _no_stack() -> Node:
 
 
 def row_order(rows: Node) -> Node:
-    """The indices that sort rows lexicographically, first element first; equal rows keep their order."""
+    """Return the indices that sort rows lexicographically, first element first; equal rows keep their order."""
     return make(ROW_ORDER, (rows,))
 
 
@@ -105,12 +105,12 @@ def _build(op: Opaque, x: Node, axis: int | None, kind: str | None, stable: bool
 
 
 def sort(x: Node, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None) -> Node:
-    """``np.sort``; ``axis=None`` sorts the flattened array."""
+    """Return ``np.sort``; ``axis=None`` sorts the flattened array."""
     return _build(SORT, x, axis, kind, stable)
 
 
 def argsort(x: Node, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None) -> Node:
-    """``np.argsort``; ``axis=None`` sorts the flattened array."""
+    """Return ``np.argsort``; ``axis=None`` sorts the flattened array."""
     return _build(ARGSORT, x, axis, kind, stable)
 
 
@@ -118,7 +118,7 @@ def argsort(x: Node, axis: int | None = -1, kind: str | None = None, *, stable: 
 
 
 def _by_rows(function: Callable[..., Value]) -> Callable[..., Value]:
-    """``np.partition`` or ``np.argpartition``; after ``stack`` leading axes, each row has its own places."""
+    """Return ``np.partition`` or ``np.argpartition``; after ``stack`` leading axes, each row has its own places."""
 
     def run(x: Value, places: Value, axis: int, stack: int = 0) -> Value:
         if not stack:
@@ -130,7 +130,7 @@ def _by_rows(function: Callable[..., Value]) -> Callable[..., Value]:
 
 
 def _partition_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    """The tangent moved as the elements were, whatever order NumPy chose: elements are matched by rank."""
+    """Return the tangent moved as the elements were, whatever order NumPy chose: elements are matched by rank."""
     if tangents[0] is None:
         return None
     x, axis = node.args[0], node["axis"]
@@ -176,12 +176,12 @@ ARGPARTITION = Opaque(
 
 
 def partition(x: Node, places: Node, axis: int) -> Node:
-    """``np.partition`` of an array of at least one axis, at places that are inside."""
+    """Return ``np.partition`` of an array of at least one axis, at places that are inside."""
     return make(PARTITION, (x, places), axis=axis)
 
 
 def argpartition(x: Node, places: Node, axis: int) -> Node:
-    """``np.argpartition``, likewise."""
+    """Return ``np.argpartition``, likewise."""
     return make(ARGPARTITION, (x, places), axis=axis)
 
 
@@ -228,7 +228,7 @@ SEARCHSORTED = Opaque(
 
 
 def searchsorted(rows: Node, values: Node, side: str = "left") -> Node:
-    """``np.searchsorted`` of one sorted row."""
+    """Return ``np.searchsorted`` of one sorted row."""
     if side not in {"left", "right"}:
         message = f"side must be one of 'left' or 'right' (got {side!r})"
         raise ValueError(message)

@@ -16,7 +16,7 @@ _LIMIT = 200  # nodes that are looked at
 
 
 def unselected(value: Node, places: Node, axis: int, size: Size) -> Node | None:
-    """``value``, whose ``axis`` runs along ``places``, extended to all ``size`` elements.
+    """Return ``value``, whose ``axis`` runs along ``places``, extended to all ``size`` elements.
 
     None unless it is made of selections by the same places, of numbers, and of element-wise functions.
     """
@@ -38,7 +38,7 @@ def unselected(value: Node, places: Node, axis: int, size: Size) -> Node | None:
 
 
 def _of_elements(value: Node) -> list[Node] | None:
-    """The nodes between ``value`` and the selections, operands first; None if there are too many."""
+    """Return the nodes between ``value`` and the selections, operands first, or None if there are too many."""
     order: list[Node] = []
     seen: set[Node] = set()
     pending = [(value, False)]
@@ -57,7 +57,7 @@ def _of_elements(value: Node) -> list[Node] | None:
 
 
 def of_all(node: Node, known: Callable[[Node], Node | None], places: Node, axis: int, size: Size) -> Node | None:
-    """One node over selected elements, for all elements; None if it is not element-wise, or may raise.
+    """Return one node over selected elements, for all elements, or None if it is not element-wise, or may raise.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def of_all(node: Node, known: Callable[[Node], Node | None], places: Node, axis:
 
 
 def _same_places(left: Node, right: Node) -> bool:
-    """Whether two selections use one mask; its extents may differ in how they are written."""
+    """Return whether two selections use one mask; its extents may differ in how they are written."""
     return left is right or (left.op is PLACES and right.op is PLACES and _mask_of(left) is _mask_of(right))
 
 
@@ -104,7 +104,7 @@ def _mask_of(places: Node) -> Node:
 
 
 def _renames(node: Node) -> bool:
-    """Whether a broadcast only states that sizes are equal that are written differently."""
+    """Return whether a broadcast only states that sizes are equal that are written differently."""
     if node.op is not BROADCAST or node.args[0].type.ndim != node.type.ndim:
         return False
     return all(s != 1 or t == 1 for s, t in zip(node.args[0].type.shape, node.type.shape, strict=True))

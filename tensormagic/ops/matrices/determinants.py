@@ -120,7 +120,7 @@ DET = Opaque(
 
 
 def det(a: Node) -> Node:
-    """``np.linalg.det``; its first two derivatives hold for singular matrices too, higher ones raise there."""
+    """Return ``np.linalg.det``; its first two derivatives hold for singular matrices too, higher ones raise there."""
     return make(DET, (prepared(a),))
 
 
@@ -154,5 +154,5 @@ SLOGDET = Opaque(
 
 
 def slogdet(a: Node) -> tuple[Node, ...]:
-    """``np.linalg.slogdet``: sign and logarithm."""
+    """Return ``np.linalg.slogdet``: sign and logarithm."""
     return items(make(SLOGDET, (prepared(a),)))

@@ -35,7 +35,7 @@ RESOLVED = Opaque(
 
 
 def resolved(differences: Node, values: Node) -> Node:
-    """``differences``, 0 where they are within the rounding error of ``values``, which a factorisation gave."""
+    """Return ``differences``, 0 where they are within the rounding error of ``values``, which a factorisation gave."""
     return make(RESOLVED, (differences, values))
 
 
@@ -67,7 +67,7 @@ OVER = Opaque(
 
 
 def over(x: Node, gaps: Node, what: str) -> Node:
-    """``x / gaps``; raises an error that names ``what`` if a gap is zero and ``x`` is not.
+    """Return ``x / gaps``; raises an error that names ``what`` if a gap is zero and ``x`` is not.
 
     The quotient is how vectors rotate into each other; for equal eigenvalues it exists only if ``x`` is zero.
     """
@@ -75,18 +75,18 @@ def over(x: Node, gaps: Node, what: str) -> Node:
 
 
 def gaps_between(values: Node) -> Node:
-    """``values[j] - values[i]``: 0 if they are equal up to rounding, and 1 on the diagonal."""
+    """Return ``values[j] - values[i]``: 0 if they are equal up to rounding, and 1 on the diagonal."""
     differences = resolved(as_row(values) - as_column(values), values)
     return where(mask(differences, equal), 1, differences)
 
 
 def turned(inner: Node, gaps: Node, what: str) -> Node:
-    """``inner / gaps`` off the diagonal, and 0 on it."""
+    """Return ``inner / gaps`` off the diagonal, and 0 on it."""
     return over(where(mask(inner, equal), 0, inner), gaps, what)
 
 
 def regular(x: Node, sizes: Node, message: str) -> Node:
-    """``x``, checked when the graph runs: a DifferentiationError unless every one of ``sizes`` differs from zero."""
+    """Return ``x``, checked when the graph runs: a DifferentiationError unless every one of ``sizes`` differs from zero."""
     return require(x, not_equal(resolved(sizes, sizes), 0), message, "derivative")
 
 

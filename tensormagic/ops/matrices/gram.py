@@ -37,5 +37,5 @@ GRAM = Opaque(name="gram", cubed=20, types=_type, numpy=_numpy, tangent=_tangent
 
 
 def gram(a: Node) -> Node:
-    """``a.T @ a``."""
+    """Return ``a.T @ a``."""
     return make(GRAM, (a,))

@@ -42,7 +42,7 @@ def _guards(node: Node) -> list[Guard]:
 
 
 def _one_by_one(function: Callable[..., Value], drop: int) -> Callable[..., Value]:
-    """A function of two matrices, applied pair by pair; its result lacks ``drop`` axes of the pair."""
+    """Return a function of two matrices, applied pair by pair; its result lacks ``drop`` axes of the pair."""
 
     def call(a: Value, b: Value, rcond: float | None, asked_by: str = "") -> Value:
         del asked_by
@@ -69,7 +69,7 @@ def _residuals(a: Value, b: Value, rcond: float | None) -> Value:
 
 
 def _x_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    """The tangent of the pseudo-inverse times the right side."""
+    """Return the tangent of the pseudo-inverse times the right side."""
     a, b = node.args
     da, db = tangents
     rcond = node["rcond"]
@@ -111,7 +111,7 @@ LSTSQ = Opaque(
 
 
 def _residuals_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    """The sum of squares is stationary at the solution, so that the change of the solution does not matter."""
+    """Return the sum of squares is stationary at the solution, so that the change of the solution does not matter."""
     a, b = node.args
     da, db = tangents
     x = make(LSTSQ, (a, b), **node.params)
@@ -135,10 +135,10 @@ RESIDUALS = Opaque(
 
 
 def lstsq(a: Node, b: Node, rcond: float | None, **asked_by: Any) -> Node:
-    """The solution of ``np.linalg.lstsq`` for matrices ``a`` and ``b``; ``asked_by`` names the library function."""
+    """Return the solution of ``np.linalg.lstsq`` for matrices ``a`` and ``b``; ``asked_by`` names the library function."""
     return make(LSTSQ, [astype(v, common_dtype(a, b)) for v in (a, b)], rcond=rcond, **asked_by)
 
 
 def residuals(a: Node, b: Node, rcond: float | None) -> Node:
-    """The residuals of ``np.linalg.lstsq``, if there are any."""
+    """Return the residuals of ``np.linalg.lstsq``, if there are any."""
     return make(RESIDUALS, [astype(v, common_dtype(a, b)) for v in (a, b)], rcond=rcond)

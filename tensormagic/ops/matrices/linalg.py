@@ -131,7 +131,7 @@ SOLVE = Opaque(
 
 
 def solve(a: Node, b: Node, **asked_by: Any) -> Node:
-    """``np.linalg.solve``: ``b`` is a vector if it has one axis, else matrices; leading axes broadcast."""
+    """Return ``np.linalg.solve``: ``b`` is a vector if it has one axis, else matrices; leading axes broadcast."""
     return _batched_solve(a, b, lambda x, y: make(SOLVE, (x, y), **asked_by))
 
 
@@ -192,7 +192,7 @@ SOLVE_TRIANGULAR = Opaque(
 
 
 def solve_triangular(a: Node, b: Node, *, lower: bool = False, unit_diagonal: bool = False) -> Node:
-    """``scipy.linalg.solve_triangular``: reads one triangle of ``a``; leading axes broadcast."""
+    """Return ``scipy.linalg.solve_triangular``: reads one triangle of ``a``; leading axes broadcast."""
     return _batched_solve(a, b, lambda x, y: make(SOLVE_TRIANGULAR, (x, y), lower=lower, unit_diagonal=unit_diagonal))
 
 
@@ -217,7 +217,7 @@ INV = Opaque(
 
 
 def inv(a: Node, **asked_by: Any) -> Node:
-    """``np.linalg.inv``."""
+    """Return ``np.linalg.inv``."""
     return make(INV, (prepared(a),), **asked_by)
 
 
@@ -252,7 +252,7 @@ PINV = Opaque(
 
 
 def pinv(a: Node, rcond: float | str | None = None) -> Node:
-    """``np.linalg.pinv``; ``rcond="size"`` means epsilon times the larger extent. Its derivative is that at constant rank."""
+    """Return ``np.linalg.pinv``; ``rcond="size"`` means epsilon times the larger extent. Its derivative is that at constant rank."""
     return make(PINV, (prepared(a),), rcond=rcond)
 
 
@@ -285,7 +285,7 @@ CHOLESKY = Opaque(
 
 
 def cholesky(a: Node, *, upper: bool = False) -> Node:
-    """``np.linalg.cholesky``: reads the lower triangle, or the upper one for ``upper``."""
+    """Return ``np.linalg.cholesky``: reads the lower triangle, or the upper one for ``upper``."""
     return make(CHOLESKY, (prepared(a),), upper=upper)
 
 
@@ -323,7 +323,7 @@ def _uplo(letter: str) -> str:
 
 
 def eigh(a: Node, UPLO: str = "L") -> tuple[Node, ...]:
-    """``np.linalg.eigh``: eigenvalues and eigenvectors."""
+    """Return ``np.linalg.eigh``: eigenvalues and eigenvectors."""
     return items(make(EIGH, (prepared(a),), UPLO=_uplo(UPLO)))
 
 
@@ -347,7 +347,7 @@ EIGVALSH = Opaque(
 
 
 def eigvalsh(a: Node, UPLO: str = "L") -> Node:
-    """``np.linalg.eigvalsh``."""
+    """Return ``np.linalg.eigvalsh``."""
     return make(EIGVALSH, (prepared(a),), UPLO=_uplo(UPLO))
 
 
@@ -385,14 +385,14 @@ def _svd_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]
 
 
 def _outside(change: Node, order: Size, sizes: Node) -> Node:
-    """The change of vectors out of the space they span; zero if they span all of it."""
+    """Return the change of vectors out of the space they span; zero if they span all of it."""
     k = sizes.type.shape[-1]
     more = greater(size_node(order), size_node(k))
     return over(where(broadcast(more, change.type.shape), change, 0), as_row(sizes), NULL_VECTORS)
 
 
 def _completed(whole: Node, vectors: Node, change: Node, order: Size) -> Node:
-    """The change of a full set of vectors: the additional ones rotate only as far as orthogonality needs."""
+    """Return the change of a full set of vectors: the additional ones rotate only as far as orthogonality needs."""
     k = vectors.type.shape[-1]
     if same(whole.type.shape[-1], k):
         return change
@@ -416,7 +416,7 @@ SVD = Opaque(
 
 
 def svd(a: Node, *, full_matrices: bool = True) -> tuple[Node, ...]:
-    """``np.linalg.svd``: u, s and v^H."""
+    """Return ``np.linalg.svd``: u, s and v^H."""
     return items(make(SVD, (prepared(a),), full_matrices=full_matrices))
 
 
@@ -439,7 +439,7 @@ SVDVALS = Opaque(
 
 
 def svdvals(a: Node) -> Node:
-    """``np.linalg.svd(a, compute_uv=False)``."""
+    """Return ``np.linalg.svd(a, compute_uv=False)``."""
     return make(SVDVALS, (prepared(a),))
 
 
@@ -487,7 +487,7 @@ QR = Opaque(
 
 
 def qr(a: Node, mode: str = "reduced") -> tuple[Node, ...]:
-    """``np.linalg.qr`` in mode ``"reduced"`` or ``"complete"``: q and r; in mode ``"r"``: (r,)."""
+    """Return ``np.linalg.qr`` in mode ``"reduced"`` or ``"complete"``: q and r; in mode ``"r"``: (r,)."""
     if mode not in {"reduced", "complete", "r"}:
         message = f"Unrecognized mode '{mode}'"
         raise ValueError(message)

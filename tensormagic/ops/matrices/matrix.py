@@ -24,18 +24,18 @@ from tensormagic.ops.scalars.scalar import conjugate, equal, greater, greater_eq
 
 
 def swap(x: Node) -> Node:
-    """The transposes of the matrices in the last two axes."""
+    """Return the transposes of the matrices in the last two axes."""
     rank = x.type.ndim
     return transpose(x, (*range(rank - 2), rank - 1, rank - 2))
 
 
 def adjoint(x: Node) -> Node:
-    """The conjugate transposes of the matrices in the last two axes."""
+    """Return the conjugate transposes of the matrices in the last two axes."""
     return conjugate(swap(x)) if x.type.dtype.kind == "c" else swap(x)
 
 
 def mask(x: Node, relation: Callable[..., Node]) -> Node:
-    """``relation(row, column)`` for every element of matrices."""
+    """Return ``relation(row, column)`` for every element of matrices."""
     shape, rank = x.type.shape[-2:], x.type.ndim
     return (
         broadcast(relation(iota(shape, 0), iota(shape, 1)), x.type.shape)
@@ -45,22 +45,22 @@ def mask(x: Node, relation: Callable[..., Node]) -> Node:
 
 
 def tril(x: Node) -> Node:
-    """The lower triangles, diagonals included."""
+    """Return the lower triangles, diagonals included."""
     return where(mask(x, greater_equal), x, 0)
 
 
 def triu(x: Node) -> Node:
-    """The upper triangles, diagonals included."""
+    """Return the upper triangles, diagonals included."""
     return where(mask(x, less_equal), x, 0)
 
 
 def diagonals(x: Node) -> Node:
-    """The diagonals of square matrices."""
+    """Return the diagonals of square matrices."""
     return reduce_sum(where(mask(x, equal), x, 0), (x.type.ndim - 1,))
 
 
 def diagonal(x: Node, first: int, second: int) -> Node:
-    """The elements whose indices along two axes are equal, along a new last axis."""
+    """Return the elements whose indices along two axes are equal, along a new last axis."""
     rest = tuple(k for k in range(x.type.ndim) if k not in {first, second})
     rows, columns = x.type.shape[first], x.type.shape[second]
     flat = reshape(transpose(x, (*rest, first, second)), (*(x.type.shape[k] for k in rest), rows * columns))
@@ -68,45 +68,45 @@ def diagonal(x: Node, first: int, second: int) -> Node:
 
 
 def diagonal_places(rows: Size, columns: Size) -> Node:
-    """Where the elements of the diagonal are among those of a matrix in C order."""
+    """Return where the elements of the diagonal are among those of a matrix in C order."""
     return iota((rows,), 0) * size_node(columns + 1)
 
 
 def mirrored(x: Node, *, lower: bool, hermitian: bool = True) -> Node:
-    """The symmetric (Hermitian) matrices given by one triangle, as LAPACK reads them."""
+    """Return the symmetric (Hermitian) matrices given by one triangle, as LAPACK reads them."""
     kept = where(mask(x, greater if lower else less), x, adjoint(x) if hermitian else swap(x))
     own = astype(real(x), x.type.dtype) if hermitian and x.type.dtype.kind == "c" else x
     return where(mask(x, equal), own, kept)
 
 
 def as_row(x: Node) -> Node:
-    """A vector as the one row of a matrix."""
+    """Return a vector as the one row of a matrix."""
     return expand_dims(x, (x.type.ndim - 1,))
 
 
 def as_column(x: Node) -> Node:
-    """A vector as the one column of a matrix."""
+    """Return a vector as the one column of a matrix."""
     return expand_dims(x, (x.type.ndim,))
 
 
 def scaled(x: Node, factors: Node) -> Node:
-    """``x`` times real factors."""
+    """Return ``x`` times real factors."""
     return x * astype(factors, x.type.dtype)
 
 
 def trace_of_product(x: Node, y: Node) -> Node:
-    """``trace(x @ y)``."""
+    """Return ``trace(x @ y)``."""
     rank = y.type.ndim
     return reduce_sum(x * swap(y), (rank - 2, rank - 1))
 
 
 def real_part(x: Node) -> Node:
-    """The real part; real numbers stay."""
+    """Return the real part; real numbers stay."""
     return real(x) if x.type.dtype.kind == "c" else x
 
 
 def leading(x: Node, k: Size) -> Node:
-    """The first ``k`` columns."""
+    """Return the first ``k`` columns."""
     whole = tuple((0, s, 1) for s in x.type.shape[:-1])
     return x if same(x.type.shape[-1], k) else slice_(x, (*whole, (0, k, 1)))
 
@@ -115,7 +115,7 @@ def leading(x: Node, k: Size) -> Node:
 
 
 def common_dtype(*nodes: Node) -> np.dtype[Any]:
-    """The dtype that ``numpy.linalg`` computes in."""
+    """Return the dtype that ``numpy.linalg`` computes in."""
     for n in nodes:
         if n.type.dtype.kind not in "biufc" or n.type.dtype == np.float16:
             raise DTypeError(f"array type {n.type.dtype} is unsupported in linalg")
@@ -127,12 +127,12 @@ def common_dtype(*nodes: Node) -> np.dtype[Any]:
 
 
 def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of real parts."""
+    """Return the dtype of real parts."""
     return np.dtype({"F": "f", "D": "d"}.get(dtype.char, dtype.char))
 
 
 def typed(dtype: np.dtype[Any], shape: tuple[Size, ...]) -> Type:
-    """The type of an array, or of a NumPy scalar."""
+    """Return the type of an array, or of a NumPy scalar."""
     return Type(dtype, shape, "array" if shape else "scalar")
 
 
@@ -153,24 +153,24 @@ def square(x: Node) -> tuple[tuple[Size, ...], Size]:
 
 
 def square_guards(node: Node) -> list[Guard]:
-    """The guards that the matrices of the first operand are square."""
+    """Return the guards that the matrices of the first operand are square."""
     _, m, n = matrix(node.args[0])
     return [] if m == n else [(m, "==", n)]
 
 
 def prepared(a: Node) -> Node:
-    """An operand in the dtype that ``numpy.linalg`` computes in."""
+    """Return an operand in the dtype that ``numpy.linalg`` computes in."""
     return astype(a, common_dtype(a))
 
 
 def square_type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
-    """The type of a result with the shape of the square matrices."""
+    """Return the type of a result with the shape of the square matrices."""
     square(args[0])
     return args[0].type
 
 
 def one(node: Node, tangents: Sequence[Tangent]) -> tuple[Node, Node]:
-    """The only operand of a call, and its tangent."""
+    """Return the only operand of a call, and its tangent."""
     (t,) = tangents
     if t is None:
         raise AssertionError(node.op.name)

@@ -26,7 +26,7 @@ NAMES = ("expm", "logm", "sqrtm", "sinm", "cosm", "tanm", "sinhm", "coshm", "tan
 
 
 def _blocks(a: Value, directions: Sequence[Value]) -> Value:
-    """The block triangular matrix whose function has the derivative along all directions in its upper right corner."""
+    """Return the block triangular matrix whose function has the derivative along all directions in its upper right corner."""
     whole = a
     for direction in directions:
         copies = whole.shape[-1] // direction.shape[-1]
@@ -39,7 +39,7 @@ def _blocks(a: Value, directions: Sequence[Value]) -> Value:
 
 
 def apply(name: str, a: Value) -> Value:
-    """A SciPy function of one matrix; complex if its principal value is."""
+    """Return a SciPy function of one matrix; complex if its principal value is."""
     import scipy.linalg
 
     return np.asarray(getattr(scipy.linalg, name)(a))
@@ -67,7 +67,7 @@ def _numpy(a: Value, *directions: Value, name: str, site: int = -1) -> Value:
 
 
 def _whole(name: str, a: Value, directions: Sequence[Value]) -> Value:
-    """The function of the block matrix; roots and logarithms keep equal eigenvalues on one side of the branch cut."""
+    """Return the function of the block matrix; roots and logarithms keep equal eigenvalues on one side of the branch cut."""
     if directions and name == "sqrtm":
         return _root(a, directions)
     if directions and name == "logm" and np.iscomplexobj(root := _root(a, directions)):
@@ -76,7 +76,7 @@ def _whole(name: str, a: Value, directions: Sequence[Value]) -> Value:
 
 
 def _root(a: Value, directions: Sequence[Value]) -> Value:
-    """The root of the block matrix by blocks: an off-diagonal block ``S`` of the root solves ``S @ R + R @ S = block``."""
+    """Return the root of the block matrix by blocks: an off-diagonal block ``S`` of the root solves ``S @ R + R @ S = block``."""
     import scipy.linalg
 
     whole = apply("sqrtm", a)
@@ -88,7 +88,7 @@ def _root(a: Value, directions: Sequence[Value]) -> Value:
 
 
 def _another(kind: str, name: str, site: int) -> KindError:
-    """The error for a principal value that is complex (or real) where the captured code assumed the opposite."""
+    """Return the error for a principal value that is complex (or real) where the captured code assumed the opposite."""
     other = "real" if kind == "complex" else "complex"
     error = KindError(
         f"the principal value of {name} of this matrix is {kind}, and the code was captured for a {other} one",
@@ -104,7 +104,7 @@ def _is_singular(a: Value) -> bool:
 
 
 def found_from(n: int, directions: int) -> int:
-    """The first column of the last block."""
+    """Return the first column of the last block."""
     return n * 2**directions - n
 
 
@@ -113,7 +113,7 @@ def _type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
 
 
 def _tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    """One more direction for the matrix, or a new one in place of each present direction."""
+    """Return one more direction for the matrix, or a new one in place of each present direction."""
     terms = [] if tangents[0] is None else [make(MATRIX_FUNCTION, (*node.args, tangents[0]), **node.params)]
     for k, t in enumerate(tangents[1:], 1):
         if t is not None:
@@ -147,7 +147,7 @@ MATRIX_FUNCTION = Opaque(
 
 
 def matrix_function(name: str, a: Node, dtype: np.dtype[Any] | None = None, site: int = -1) -> Node:
-    """``scipy.linalg.expm`` and the like; complex if ``dtype`` or the matrix is.
+    """Return ``scipy.linalg.expm`` and the like; complex if ``dtype`` or the matrix is.
 
     With a ``site``, ``dtype`` says whether the result was assumed real or complex; a `KindError` if that is wrong.
     ``OF_REAL`` as the site means that the matrix is real, and its principal value complex.

@@ -100,7 +100,7 @@ def _is_complex(node: Node) -> bool:
 
 
 def _phase(vectors: Node, change: Node) -> Node:
-    """The imaginary factor that keeps the largest component of each vector real."""
+    """Return the imaginary factor that keeps the largest component of each vector real."""
     axis = vectors.type.ndim - 2
     size = absolute(vectors)
     largest = equal(size, expand_dims(fold(MAX, size, (axis,)), (axis,)))
@@ -122,7 +122,7 @@ EIG = Opaque(
 
 
 def eig(a: Node, *, real: bool, site: int = -1) -> tuple[Node, ...]:
-    """``np.linalg.eig``; ``real`` says whether the eigenvalues are real, on which NumPy's dtype depends.
+    """Return ``np.linalg.eig``; ``real`` says whether the eigenvalues are real, on which NumPy's dtype depends.
 
     With a ``site`` this is an assumption, and a `KindError` if it is wrong.
     """
@@ -151,7 +151,7 @@ EIGVALS = Opaque(
 
 
 def eigvals(a: Node, *, real: bool, site: int = -1) -> Node:
-    """``np.linalg.eigvals``; ``real`` and ``site`` as for :func:`eig`."""
+    """Return ``np.linalg.eigvals``; ``real`` and ``site`` as for :func:`eig`."""
     return make(EIGVALS, (prepared(a),), real=real, **_sited(site))
 
 
@@ -174,7 +174,7 @@ CLOSE_TO_REAL = Opaque(
 
 
 def close_to_real(x: Node, *, real: bool, limit: float, site: int) -> Node:
-    """``np.real_if_close`` of complex numbers; ``real`` and ``site`` as for :func:`eig`."""
+    """Return ``np.real_if_close`` of complex numbers; ``real`` and ``site`` as for :func:`eig`."""
     return make(CLOSE_TO_REAL, (x,), limit=limit, real=real, site=site)
 
 
@@ -202,14 +202,14 @@ def _roots_numpy(p: Value, real: bool, site: int) -> Value:
 
 
 def _powers(z: Node, count: Size) -> Node:
-    """The powers of each number along a new last axis, the highest first."""
+    """Return the powers of each number along a new last axis, the highest first."""
     shape = (*z.type.shape, count)
     exponents = size_node(count) - 1 - iota(shape, len(shape) - 1)
     return scalar_power(broadcast(expand_dims(z, (z.type.ndim,)), shape), astype(exponents, z.type.dtype))
 
 
 def _valued(p: Node, z: Node) -> Node:
-    """The values of polynomials at the numbers ``z``."""
+    """Return the values of polynomials at the numbers ``z``."""
     powers = _powers(z, p.type.shape[-1])
     return reduce_sum(powers * expand_dims(p, (p.type.ndim - 1,)), (powers.type.ndim - 1,))
 
@@ -236,7 +236,7 @@ ROOTS = Opaque(
 
 
 def roots(p: Node, *, real: bool, site: int) -> Node:
-    """``np.roots`` of floats; ``real`` and ``site`` as for :func:`eig`."""
+    """Return ``np.roots`` of floats; ``real`` and ``site`` as for :func:`eig`."""
     return make(ROOTS, (p,), real=real, site=site)
 
 
@@ -294,7 +294,7 @@ PENCIL = Opaque(
 
 
 def scipy_eigh(a: Node, b: Node | None, *, lower: bool) -> tuple[Node, ...]:
-    """``scipy.linalg.eigh``: eigenvalues and eigenvectors, of ``a v = w b v`` where ``b`` is given."""
+    """Return ``scipy.linalg.eigh``: eigenvalues and eigenvectors, of ``a v = w b v`` where ``b`` is given."""
     given = [a] if b is None else [a, b]
     dtype = common_dtype(*given)
     batch = broadcast_shapes([square(v)[0] for v in given])
@@ -321,7 +321,7 @@ def _lu_numpy(a: Value) -> tuple[Value, ...]:
 
 
 def permutation(rows: Node, dtype: np.dtype[Any]) -> Node:
-    """The matrices with a 1 in each row, in the column given by ``rows``."""
+    """Return the matrices with a 1 in each row, in the column given by ``rows``."""
     shape = (*rows.type.shape, rows.type.shape[-1])
     columns = iota(shape, len(shape) - 1)
     return astype(equal(broadcast(expand_dims(rows, (rows.type.ndim,)), shape), columns), dtype)
@@ -361,5 +361,5 @@ LU = Opaque(
 
 
 def lu(a: Node) -> tuple[Node, ...]:
-    """``scipy.linalg.lu``: row numbers, lower and upper factor."""
+    """Return ``scipy.linalg.lu``: row numbers, lower and upper factor."""
     return items(make(LU, (prepared(a),)))

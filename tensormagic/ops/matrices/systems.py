@@ -38,7 +38,7 @@ def _swaps(rows: Value, count: int) -> Value:
 
 
 def _order(pivots: Value, count: int) -> Value:
-    """The order of rows after the swaps that the pivots describe."""
+    """Return the order of rows after the swaps that the pivots describe."""
     found = np.empty((*pivots.shape[:-1], count), np.int64)
     for k in np.ndindex(pivots.shape[:-1]):
         now = np.arange(count)
@@ -75,7 +75,7 @@ def pivots(rows: Node, count: Size) -> Node:
 
 
 def pivoted(found: Node, count: Size) -> Node:
-    """The order of ``count`` rows after swapping by pivots."""
+    """Return the order of ``count`` rows after swapping by pivots."""
     return make(PIVOTED, (found,), count=count)
 
 
@@ -109,7 +109,7 @@ SCHUR = Opaque(
 
 
 def schur(a: Node) -> tuple[Node, ...]:
-    """``scipy.linalg.schur`` of a matrix of floats."""
+    """Return ``scipy.linalg.schur`` of a matrix of floats."""
     return items(make(SCHUR, (a,)))
 
 
@@ -173,7 +173,7 @@ SYLVESTER = Opaque(
 
 
 def solve_sylvester(a: Node, b: Node, q: Node) -> Node:
-    """``scipy.linalg.solve_sylvester``."""
+    """Return ``scipy.linalg.solve_sylvester``."""
     dtype = common_dtype(a, b, q)
     return make(SYLVESTER, [astype(v, dtype) for v in (a, b, q)])
 
@@ -216,14 +216,14 @@ def _moved(rows: Node, by: int) -> Node:
 
 
 def _diagonal(ab: Node, row: int) -> Node:
-    """One diagonal, as it is stored."""
+    """Return one diagonal, as it is stored."""
     *lead, _, n = ab.type.shape
     head = tuple((0, s, 1) for s in lead)
     return reshape(slice_(ab, (*head, (row, 1, 1), (0, n, 1))), (*lead, n))
 
 
 def _times(ab: Node, x: Node, lower: int, upper: int) -> Node:
-    """The product of a banded matrix, given by its diagonals, with columns."""
+    """Return the product of a banded matrix, given by its diagonals, with columns."""
     order = (*range(x.type.ndim - 2), x.type.ndim - 1, x.type.ndim - 2)
     rows = transpose(x, order)
     found: list[Node] = []
@@ -238,7 +238,7 @@ def _times(ab: Node, x: Node, lower: int, upper: int) -> Node:
 
 
 def _transposed(ab: Node, lower: int, upper: int) -> Node:
-    """The diagonals of the transposed matrix."""
+    """Return the diagonals of the transposed matrix."""
     rows = [_moved(_diagonal(ab, upper + e), -e) for e in range(lower, -upper - 1, -1)]
     return concatenate([expand_dims(r, (r.type.ndim - 1,)) for r in rows], ab.type.ndim - 2)
 
@@ -277,6 +277,6 @@ BANDED = Opaque(
 
 
 def solve_banded(ab: Node, b: Node, lower: int, upper: int) -> Node:
-    """``scipy.linalg.solve_banded`` of columns."""
+    """Return ``scipy.linalg.solve_banded`` of columns."""
     dtype = common_dtype(ab, b)
     return make(BANDED, (astype(ab, dtype), astype(b, dtype)), lower=lower, upper=upper)

@@ -55,7 +55,7 @@ class _Branch:
     types: tuple[Type, ...]  # of the results, from outside
 
     def knows(self, inner: Size, outer: Size) -> bool:
-        """Whether a size of the graph must equal ``outer``, since operands must fit where the graph runs."""
+        """Return whether a size of the graph must equal ``outer``, since operands must fit where the graph runs."""
         pairs = zip(self.graph.parameters, self.operands, strict=True)
         axes = [axis for p, o in pairs for axis in zip(p.type.shape, o.type.shape, strict=True)]
         if (inner, outer) in axes:
@@ -68,7 +68,7 @@ class _Branch:
 
 
 def _of_both(first: _Branch, second: _Branch, number: int) -> tuple[Type, list[Guard]]:
-    """The type of a result, with sizes that hold on both branches, and the guards needed for that.
+    """Return the type of a result, with sizes that hold on both branches, and the guards needed for that.
 
     A branch may know that two sizes are equal if it is taken; on the other branch they may differ.
     """
@@ -90,7 +90,7 @@ def _of_both(first: _Branch, second: _Branch, number: int) -> tuple[Type, list[G
 
 
 def packed(values: Sequence[Any]) -> Any:
-    """A single result, or a tuple of several."""
+    """Return a single result, or a tuple of several."""
     return values[0] if len(values) == 1 else tuple(values)
 
 
@@ -110,7 +110,7 @@ class Branches(Region):
     saves: bool = True
 
     def graphs(self, params: Mapping[str, Any]) -> dict[str, Graph]:
-        """The graphs by parameter name."""
+        """Return the graphs by parameter name."""
         return {name: graph for name, graph in params.items() if isinstance(graph, Graph)}
 
     def _operands(self, args: Sequence[Any]) -> Sequence[Any]:
@@ -149,7 +149,7 @@ class Branches(Region):
         return packed_axes(found[0])
 
     def driven(self, begins: Sequence[Value], call: Callable[[str, Sequence[Value]], list[Value]]) -> list[Value]:
-        """The results, if the caller runs the graphs: ``call(name, [])`` runs the named one."""
+        """Return the results, if the caller runs the graphs: ``call(name, [])`` runs the named one."""
         return call(("then" if begins[0] else "otherwise") if self.chooses else "graph", [])
 
     def consume(self, node: Node, values: list[Value], size: Callable[[Size], int]) -> Value:
@@ -169,7 +169,7 @@ class Branches(Region):
             write_graph(text, node["otherwise"], given[1:], targets)
 
     def again(self, node: Node, graphs: Mapping[str, Graph], operands: Sequence[Node]) -> tuple[Node, ...]:
-        """The same choice among other graphs."""
+        """Return the same choice among other graphs."""
         return items(make(self, (*node.args[: int(self.chooses)], *operands), None, **graphs))
 
     # derivatives
@@ -218,7 +218,7 @@ class Branches(Region):
         return Pulled(ends, back, {first + moving[n] for n in moved})
 
     def _forward(self, node: Node, parts: Sequence[_Part]) -> tuple[tuple[Node, ...], list[Node]]:
-        """The results, from a region that also returns what the branches save, and the saved values."""
+        """Return the results, from a region that also returns what the branches save, and the saved values."""
         count = len(node.types)
         if not any(part.saved for part in parts):
             return items(node), []
@@ -237,7 +237,7 @@ class Branches(Region):
         moved: Sequence[int],
         values: Sequence[Node],
     ) -> tuple[Node, ...]:
-        """The cotangents of the moving operands, from saved values, cotangents of the results, and sums so far."""
+        """Return the cotangents of the moving operands, from saved values, cotangents of the results, and sums so far."""
         operands = self._operands(node.args)
         borders = [part.border(parts, moved) for part in parts]
         used = [k for k in range(len(operands)) if any(k in border.read for border in borders)]
@@ -284,11 +284,11 @@ class _Part:
         self.saved = residuals(self.cotangents, [*self.pulled, *self.sums], known) if saves else []
 
     def moves(self, number: int) -> bool:
-        """Whether the graph adds something to the cotangent of an operand."""
+        """Return whether the graph adds something to the cotangent of an operand."""
         return self.cotangents[number] is not self.sums[number]
 
     def border(self, parts: Sequence[_Part], moved: Sequence[int]) -> _Border:
-        """The backward graph of this branch, which receives the values saved by all branches."""
+        """Return the backward graph of this branch, which receives the values saved by all branches."""
         slots: list[Node] = []
         own: list[Node] = []
         for owner in parts:
@@ -311,12 +311,12 @@ class _Part:
 
 
 def _is_taped(value: Node) -> bool:
-    """Whether the shape of a saved value is known only inside the branch."""
+    """Return whether the shape of a saved value is known only inside the branch."""
     return any(nodes_of(s) for s in value.type.shape)
 
 
 def _shape(value: Node, owner: _Part, reader: _Part) -> tuple[Size, ...]:
-    """The shape of a value saved by one branch, in the sizes of another."""
+    """Return the shape of a value saved by one branch, in the sizes of another."""
     pairs = zip(owner.graph.parameters, reader.graph.parameters, strict=True)
     sizes = {
         symbol: t
@@ -328,7 +328,7 @@ def _shape(value: Node, owner: _Part, reader: _Part) -> tuple[Size, ...]:
 
 
 def _slots(owner: _Part, part: _Part) -> list[Node]:
-    """The values that ``part`` returns for the saved values of ``owner``: these if it is the owner, else zeros."""
+    """Return the values that ``part`` returns for the saved values of ``owner``: these if it is the owner, else zeros."""
     found: list[Node] = []
     for value in owner.saved:
         if _is_taped(value):
@@ -351,7 +351,7 @@ def _zeros(t: Type, shape: tuple[Size, ...]) -> Node:
 
 
 def _pushed(graph: Graph, moving: Sequence[int]) -> tuple[list[Node], list[Node], list[Tangent]]:
-    """The parameters of a graph with tangents for those ``moving``, its results and their tangents."""
+    """Return the parameters of a graph with tangents for those ``moving``, its results and their tangents."""
     own = graph.parameters
     extra = [stand_in("tangent", tangent_type(own[k].type)) for k in moving]
     results, changes = derivatives().push(graph.results, {own[k]: t for k, t in zip(moving, extra, strict=True)})
@@ -371,17 +371,17 @@ CHECKPOINT = Branches(
 
 
 def cond(pred: Node, then: Graph, otherwise: Graph, operands: Sequence[Node]) -> tuple[Node, ...]:
-    """The results of ``then`` if ``pred`` is true, else of ``otherwise``."""
+    """Return the results of ``then`` if ``pred`` is true, else of ``otherwise``."""
     return items(make(COND, (pred, *operands), then=then, otherwise=otherwise))
 
 
 def call(graph: Graph, operands: Sequence[Node]) -> tuple[Node, ...]:
-    """The results of ``graph`` on ``operands``."""
+    """Return the results of ``graph`` on ``operands``."""
     return items(make(CALL, operands, graph=graph))
 
 
 def checkpoint(graph: Graph, operands: Sequence[Node]) -> tuple[Node, ...]:
-    """The results of ``graph`` on ``operands``; a derivative recomputes the inner values it reads."""
+    """Return the results of ``graph`` on ``operands``; a derivative recomputes the inner values it reads."""
     return items(make(CHECKPOINT, operands, graph=graph))
 
 
@@ -428,5 +428,5 @@ GRAD = Grad(name="grad", doc="The gradients of a graph's result with respect to 
 
 
 def grad(graph: Graph, operands: Sequence[Node], wrt: tuple[int, ...]) -> tuple[Node, ...]:
-    """The gradients of the only result of ``graph`` at ``operands``, with respect to those numbered in ``wrt``."""
+    """Return the gradients of the only result of ``graph`` at ``operands``, with respect to those numbered in ``wrt``."""
     return items(make(GRAD, operands, graph=graph, wrt=wrt))

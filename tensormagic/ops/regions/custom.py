@@ -69,7 +69,7 @@ class Custom(Region):
         return Pulled(ends, back, set())
 
     def push(self, node: Node, tangents: Sequence[Tangent]) -> Pushed:
-        """The transpose of ``back``, which is linear in cotangents: its own pullback at zero."""
+        """Return the transpose of ``back``, which is linear in cotangents: its own pullback at zero."""
         ends = items(node)
         moving = [k for k, e in enumerate(ends) if e.type.inexact]
         seeds = [stand_in("cotangent", tangent_type(ends[k].type)) for k in moving]
@@ -87,5 +87,5 @@ CUSTOM = Custom(name="custom_gradient", doc="A graph on operands, with a second 
 
 
 def custom(graph: Graph, back: Graph, operands: Sequence[Node]) -> tuple[Node, ...]:
-    """The results of ``graph`` on ``operands``, with ``back`` for its reverse mode."""
+    """Return the results of ``graph`` on ``operands``, with ``back`` for its reverse mode."""
     return items(make(CUSTOM, operands, graph=graph, back=back))

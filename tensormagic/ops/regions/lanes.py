@@ -31,7 +31,7 @@ class _Own(IntEnum):
 
 
 def wants(test: Graph) -> Node | None:
-    """The node that says for each row whether it goes on, if the test asks whether any does; else None."""
+    """Return the node that says for each row whether it goes on, if the test asks whether any does, or None."""
     (answer,) = test.results
     if answer.op.name != "any" or answer.args[0].type.ndim != 1:
         return None
@@ -69,7 +69,7 @@ def check_lanes(body: Graph, axes: Sequence[Any], goes_on: Node, axis: Axis) -> 
 def _learned(
     node: Node, table: dict[Node, tuple[Any, _Own]], goes_on: Node, axis: Axis, why: dict[Node, str]
 ) -> tuple[Any, _Own]:
-    """The axis of rows in a node, and how far its rows depend on themselves alone."""
+    """Return the axis of rows in a node, and how far its rows depend on themselves alone."""
     given = [table[a] for a in node.args]
     own = max((o for _, o in given), default=_Own.ALWAYS)
     axes = [a for a, _ in given]
@@ -88,7 +88,7 @@ def _learned(
 
 
 def _implies(mask: Node, goes_on: Node) -> bool:
-    """Whether a mask is false for all elements of a finished row."""
+    """Return whether a mask is false for all elements of a finished row."""
     if mask is goes_on:
         return True
     if mask.op.name in _SPREADS:

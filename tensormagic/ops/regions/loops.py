@@ -110,7 +110,7 @@ class Repeat(Region):
         return packed_axes(found)
 
     def apart(self, node: Node) -> tuple[Node, ...] | None:
-        """The iterations unrolled, if they are few and their number is constant; else None."""
+        """Return the iterations unrolled, if they are few and their number is constant, or None."""
         count = constant_value(node.args[0]) if self.counted else None
         body = node["body"]
         if (
@@ -135,7 +135,7 @@ class Repeat(Region):
         return tuple(state[:carries])
 
     def driven(self, begins: Sequence[Value], call: Callable[[str, Sequence[Value]], list[Value]]) -> list[Value]:
-        """The results, if the caller runs the graphs: ``call(name, state)`` runs the named one."""
+        """Return the results, if the caller runs the graphs: ``call(name, state)`` runs the named one."""
         count = int(begins[0]) if self.counted else None
         state, iteration = [*begins[int(self.counted) :]], [0, count or 0]
         turning.loops.append(iteration)
@@ -168,7 +168,7 @@ class Repeat(Region):
     def _repeated(
         self, node: Node, state: list[Value], constants: list[Value], iteration: list[int], count: int | None
     ) -> list[Value]:
-        """The state after the iterations: a few are interpreted, many run as generated Python."""
+        """Return the state after the iterations: a few are interpreted, many run as generated Python."""
         body, first = node["body"], int(self.counted)
         test = None if first else node["test"]
         loop = self, test, body, len(state)
@@ -264,7 +264,7 @@ class Repeat(Region):
     # derivatives
 
     def push(self, node: Node, tangents: Sequence[Tangent]) -> Pushed:
-        """One loop over values and tangents together."""
+        """Return one loop over values and tangents together."""
         first, carries, body = int(self.counted), node["carries"], node["body"]
         operands, given = node.args[first:], tangents[first:]
         moving, extra, ends, changes = self._moved(body, [k for k, t in enumerate(given) if t is not None], carries)
@@ -297,7 +297,7 @@ class Repeat(Region):
     def _moved(
         self, body: Graph, moving: list[int], carries: int
     ) -> tuple[list[int], list[Node], list[Node], list[Tangent]]:
-        """The operands that have tangents at some iteration, these tangents, and one iteration with its tangents."""
+        """Return the operands that have tangents at some iteration, these tangents, and one iteration with its tangents."""
         own = body.parameters[int(self.counted) :]
         while True:
             extra = {k: stand_in("tangent", tangent_type(own[k].type)) for k in moving}
@@ -316,7 +316,7 @@ class Repeat(Region):
 
 
 def _kept(begin: Type, end: Type, entry: Type, outside: Type) -> Type:
-    """The type of a carry after the loop: sizes that no iteration changes are those before the loop."""
+    """Return the type of a carry after the loop: sizes that no iteration changes are those before the loop."""
     if begin.ndim != end.ndim or entry.ndim != end.ndim:
         return outside
     sizes = zip(begin.shape, end.shape, entry.shape, outside.shape, strict=True)
@@ -324,12 +324,12 @@ def _kept(begin: Type, end: Type, entry: Type, outside: Type) -> Type:
 
 
 def unindexed(body: Graph, first: int) -> Graph:
-    """A body without its index, for matching; parameters only."""
+    """Return a body without its index, for matching; parameters only."""
     return Graph(body.parameters[first:], body.results, body.guards)
 
 
 def widened(test: Graph, own: Sequence[Node], order: Sequence[Node]) -> Graph:
-    """The test of a while loop with more operands, its own (``own``) at their places in ``order``."""
+    """Return the test of a while loop with more operands, its own (``own``) at their places in ``order``."""
     place = dict(zip(own, test.parameters, strict=True))
     free = unused([*test.nodes, *order])
     parameters = [place.get(p) or unread(p.type, free) for p in order]
@@ -341,7 +341,7 @@ _KEPT = 256
 
 
 def _run_of(*loop: Any) -> Callable[..., list[Value]]:
-    """The loop compiled to a function of state, constants, the current iteration (which it updates) and the count."""
+    """Return the loop compiled to a function of state, constants, the current iteration (which it updates) and the count."""
     found = _runs.get(loop)
     if not callable(found):
         found = _written(*loop)
@@ -383,10 +383,10 @@ WHILE = Repeat(name="while", counted=False, doc="A graph repeated on its own res
 
 
 def loop(count: Node, body: Graph, carries: Sequence[Node], constants: Sequence[Node] = ()) -> tuple[Node, ...]:
-    """The carries after ``count`` iterations of ``body(index, *carries, *constants)``."""
+    """Return the carries after ``count`` iterations of ``body(index, *carries, *constants)``."""
     return items(make(LOOP, (count, *carries, *constants), body=body, carries=len(carries)))
 
 
 def while_loop(test: Graph, body: Graph, carries: Sequence[Node], constants: Sequence[Node] = ()) -> tuple[Node, ...]:
-    """The carries when ``test(*carries, *constants)`` is first false; an iteration is ``body(*carries, *constants)``."""
+    """Return the carries when ``test(*carries, *constants)`` is first false; an iteration is ``body(*carries, *constants)``."""
     return items(make(WHILE, (*carries, *constants), test=test, body=body, carries=len(carries)))

@@ -90,7 +90,7 @@ class _Function(Region):
     """Common to a call and a function: derivatives are calls of another function, by name."""
 
     def called(self, node: Node, name: str, operands: Sequence[Node], types: Sequence[Type]) -> tuple[Node, ...]:
-        """The results, of ``types``, of the function ``name``."""
+        """Return the results, of ``types``, of the function ``name``."""
         raise NotImplementedError
 
     def push(self, node: Node, tangents: Sequence[Tangent]) -> Pushed:
@@ -194,7 +194,7 @@ RECURSIVE = Recursive(name="recursive", doc="A function that calls itself, depen
 
 
 def itself(name: str, operands: Sequence[Node], types: Sequence[Type]) -> tuple[Node, ...]:
-    """The results of a call of ``name`` inside its own graph."""
+    """Return the results of a call of ``name`` inside its own graph."""
     return items(
         make(
             ITSELF,
@@ -208,7 +208,7 @@ def itself(name: str, operands: Sequence[Node], types: Sequence[Type]) -> tuple[
 
 
 def recursive(name: str, graphs: Mapping[str, Graph], operands: Sequence[Node]) -> tuple[Node, ...]:
-    """The results of the function ``name``; ``graphs`` has its graph and those of the functions it calls."""
+    """Return the results of the function ``name``; ``graphs`` has its graph and those of the functions it calls."""
     return items(make(RECURSIVE, operands, None, of=name, **graphs))
 
 
@@ -216,7 +216,7 @@ def recursive(name: str, graphs: Mapping[str, Graph], operands: Sequence[Node]) 
 
 
 def _completed(name: str, known: Mapping[str, Graph]) -> dict[str, Graph]:
-    """The graphs of ``name`` and of all that it calls; missing ones are derived as derivatives of known ones."""
+    """Return the graphs of ``name`` and of all that it calls; missing ones are derived as derivatives of known ones."""
     graphs = dict(known)
     needed: dict[str, Graph] = {}
     pending = [name]
@@ -262,7 +262,7 @@ def _pulled(graph: Graph) -> Graph:
 
 
 def _calls(graph: Graph) -> Iterator[str]:
-    """The names of the functions that a graph calls, also in graphs inside it."""
+    """Yield the names of the functions that a graph calls, also in graphs inside it."""
     pending, seen = [graph], set[Graph]()
     while pending:
         one = pending.pop()

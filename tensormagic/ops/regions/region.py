@@ -31,7 +31,7 @@ from tensormagic.ops.reverse.tape import is_tape, zeros
 
 
 def matched(graph: Graph, operands: Sequence[Node], what: str) -> tuple[dict[Any, Size], list[Guard]]:
-    """The values of the symbols and integer parameters of ``graph`` for these operands, and the guards on their sizes."""
+    """Return the values of the symbols and integer parameters of ``graph`` for these operands, and the guards on their sizes."""
     if len(graph.parameters) != len(operands):
         raise ShapeError(f"{what} takes {len(graph.parameters)} operands, {len(operands)} are given")
     symbols: dict[Any, Size] = {}
@@ -65,14 +65,14 @@ def matched(graph: Graph, operands: Sequence[Node], what: str) -> tuple[dict[Any
 
 
 def outside(size: Size, symbols: Mapping[Any, Size], what: str) -> Size:
-    """A size of a graph in terms of the operands' sizes."""
+    """Return a size of a graph in terms of the operands' sizes."""
     if any(a not in symbols for a in atoms(size)):
         raise ShapeError(f"{what}: its graph was made for sizes of at least 2, and an operand has fewer")
     return substitute(size, symbols)
 
 
 def result_types(graph: Graph, symbols: Mapping[Any, Size]) -> tuple[Type, ...]:
-    """The types of the results seen from outside; a size computed inside is an error."""
+    """Return the types of the results seen from outside; a size computed inside is an error."""
     for r in graph.results:
         inner = [n for s in r.type.shape for n in nodes_of(s) if n not in symbols]
         if inner:
@@ -86,7 +86,7 @@ def result_types(graph: Graph, symbols: Mapping[Any, Size]) -> tuple[Type, ...]:
 
 
 def agreed(left: Sequence[Type], right: Sequence[Type], what: str) -> list[Guard]:
-    """The guards under which two lists of types are equal; raises if they cannot be."""
+    """Return the guards under which two lists of types are equal; raises if they cannot be."""
     fits = len(left) == len(right) and all(
         a.dtype == b.dtype and a.form == b.form and a.ndim == b.ndim and all(map(same, a.shape, b.shape))
         for a, b in zip(left, right, strict=True)
@@ -98,7 +98,7 @@ def agreed(left: Sequence[Type], right: Sequence[Type], what: str) -> list[Guard
 
 
 def tangent_type(t: Type) -> Type:
-    """The type of tangents and cotangents of a value of type ``t``."""
+    """Return the type of tangents and cotangents of a value of type ``t``."""
     return t.with_shape(t.shape)
 
 
@@ -139,14 +139,14 @@ def install_derivatives(derivatives: Derivatives) -> None:
 
 
 def derivatives() -> Derivatives:
-    """How the graphs of regions are differentiated."""
+    """Return how the graphs of regions are differentiated."""
     if not _derivatives:
         raise DifferentiationError("derivatives of regions are not there yet", "import tensormagic.transform.grad")
     return _derivatives[0]
 
 
 def like(tangent: Tangent, node: Node) -> Node:
-    """A tangent or cotangent of ``node`` in its proper type; zeros for None."""
+    """Return a tangent or cotangent of ``node`` in its proper type; zeros for None."""
     if tangent is not None and is_tape(node):
         return tangent
     of = tangent_type(node.type)
@@ -215,17 +215,17 @@ class Region(Op):
 
 
 def stand_in(name: str, t: Type) -> Node:
-    """An input node that later becomes a parameter."""
+    """Return an input node that later becomes a parameter."""
     return input_node(Source(name), t)
 
 
 def unread(t: Type, free: Iterator[Dim]) -> Node:
-    """A parameter that nothing reads, with sizes of its own."""
+    """Return a parameter that nothing reads, with sizes of its own."""
     return stand_in("unread", Type(t.dtype, tuple(s if isinstance(s, int) else next(free) for s in t.shape), t.form))
 
 
 def symbols_in(values: Iterable[Any]) -> dict[Symbol, None]:
-    """The symbols in sizes, and in tuples of sizes."""
+    """Return the symbols in sizes, and in tuples of sizes."""
     found: dict[Symbol, None] = {}
     stack = list(values)
     while stack:
@@ -280,7 +280,7 @@ def instantiated(nodes: Iterable[Node], known: Mapping[Node, Node], sizes: Mappi
 
 
 def loosened(graph: Graph) -> Graph:
-    """The same graph for sizes of at least 2, if it was captured for larger ones."""
+    """Return the same graph for sizes of at least 2, if it was captured for larger ones."""
     known = {s for n in graph.nodes for s in n.symbols if s.least > 2}
     inner = [n for n in graph.nodes if any(isinstance(v, Graph) for v in n.params.values())]
     if not known and not inner:
@@ -302,12 +302,12 @@ def as_sizes(nodes: Iterable[Node], memo: Mapping[Node, Node]) -> dict[Any, Size
 
 
 def with_loosened(node: Node) -> Node:
-    """A region whose graphs are :func:`loosened`."""
+    """Return a region whose graphs are :func:`loosened`."""
     params: dict[str, Any] = {k: loosened(v) if isinstance(v, Graph) else v for k, v in node.param_items}
     return make(node.op, node.args, **params)
 
 
 def graph_over(parameters: Sequence[Node], results: Sequence[Node], like: Graph | None = None) -> Graph:
-    """The graph of ``results`` over ``parameters``, in this order, with the guards of ``like``."""
+    """Return the graph of ``results`` over ``parameters``, in this order, with the guards of ``like``."""
     source = Graph((), ()) if like is None else like
     return source.renumbered(parameter, parameters, results)

@@ -17,7 +17,7 @@ COUNTS = "counts rows in it, and a chunk has some of them alone"
 
 
 def axes_of_results(graph: Graph, operands: Sequence[Node], axes: Axes, rows: Size, what: str) -> list[int | None]:
-    """The axis of rows in each result of a graph; None for a result that all rows share, ``SUM`` for a sum over rows."""
+    """Return the axis of rows in each result of a graph, or None for a result that all rows share, ``SUM`` for a sum over rows."""
     own, count = _own_rows(graph, operands, rows, what)
     table: dict[Node, Any] = dict(zip(graph.parameters, axes, strict=True))
     for node in graph.nodes:
@@ -49,12 +49,12 @@ def axes_of_lanes(
 
 
 def packed_axes(found: Sequence[int | None]) -> Any:
-    """The axes in the form that a node's ``split`` returns: one axis, or a tuple."""
+    """Return the axes in the form that a node's ``split`` returns: one axis, or a tuple."""
     return tuple(found) if len(found) > 1 else FIRST if found[0] is None else found[0]
 
 
 def _own_rows(graph: Graph, operands: Sequence[Node], rows: Size, what: str) -> tuple[Symbol | None, Size]:
-    """The graph's symbol for the number of rows, and the number of all rows in terms of it."""
+    """Return the graph's symbol for the number of rows, and the number of all rows in terms of it."""
     batch = set(atoms(rows))
     found = {s: size for s, size in matched(graph, operands, what)[0].items() if batch & set(atoms(size))}
     less = {s: missing_rows(size, rows) for s, size in found.items()}
@@ -100,5 +100,5 @@ def _check(node: Node, found: Any, own: Symbol | None, count: Size) -> None:
 
 
 def _mentions(node: Node, symbol: Symbol) -> bool:
-    """Whether a symbol occurs in the sizes of a node."""
+    """Return whether a symbol occurs in the sizes of a node."""
     return symbol in node.symbols or symbol in symbols_in(v for _, v in node.param_items)

@@ -20,7 +20,7 @@ _OPENED = frozenset(["divide", "multiply", "sqrt", "square"])
 
 
 def product(left: Node, right: Node) -> Node:
-    """``left * right``, with a factor cancelled if the other is divided by it."""
+    """Return ``left * right``, with a factor cancelled if the other is divided by it."""
     whole = multiply(left, right)
     for quotient, rest in ((left, right), (right, left)):
         found = _over(quotient, rest, _DEEPEST)
@@ -32,7 +32,7 @@ def product(left: Node, right: Node) -> Node:
 
 
 def _over(quotient: Node, rest: Node, depth: int) -> Node | None:
-    """The product of a quotient, or of a factor that is one, with ``rest`` after cancelling its divisor; None if it does not cancel."""
+    """Return a quotient (or a factor that is one) times ``rest`` after cancelling its divisor, or None if it does not cancel."""
     quotient = _opened(quotient)
     if quotient.op.name == "divide":
         return _cancelled(quotient, rest, depth)
@@ -58,7 +58,7 @@ def _cancelled(quotient: Node, rest: Node, depth: int) -> Node | None:
 
 
 def _lowered(inverse: Node, rest: Node, depth: int) -> Node | None:
-    """The product of a power of exponent between -1 and 0 with a multiple of its base, as a power with one more; else None."""
+    """Return the product of a power of exponent between -1 and 0 with a multiple of its base, as a power with one more, or None."""
     base, exponent = inverse.args
     known = _number(exponent)
     if known is None or not -1 < known < 0:
@@ -79,7 +79,7 @@ def _of_factors(rest: Node, depth: int, over: Callable[[Node], Node | None]) -> 
 
 
 def _number(exponent: Node) -> float | None:
-    """A known exponent, or the difference of two, as the derivative of a power has it; else None."""
+    """Return a known exponent, or the difference of two, as the derivative of a power has it, or None."""
     if exponent.op.name == "subtract":
         first, second = map(_number, exponent.args)
         return None if first is None or second is None else first - second
@@ -90,14 +90,14 @@ def _number(exponent: Node) -> float | None:
 
 
 def _bare(node: Node) -> Node:
-    """``node`` below forms and checks: Python floats and NumPy's are the same here."""
+    """Return ``node`` below forms and checks: Python floats and NumPy's are the same here."""
     while node.op.name in {"form", "require"}:
         node = node.args[0]
     return node
 
 
 def _opened(node: Node) -> Node:
-    """A product, quotient or root of which moves take a part, as an op on the parts of its operands."""
+    """Return a product, quotient or root of which moves take a part, as an op on the parts of its operands."""
     moves: list[Node] = []
     inner = node
     while inner.op.name in _MOVES:

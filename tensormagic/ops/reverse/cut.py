@@ -75,7 +75,7 @@ class _Network:
         return path
 
     def before_sink(self) -> set[int]:
-        """The vertices from which more could still flow to the sink."""
+        """Return the vertices from which more could still flow to the sink."""
         found = {_SINK}
         stack = [_SINK]
         while stack:
@@ -90,7 +90,7 @@ class _Network:
 def cheapest_cut(
     wanted: Iterable[V], operands: Callable[[V], Iterable[V] | None], weight: Callable[[V], float]
 ) -> list[V]:
-    """The cheapest values to keep so that all that is ``wanted`` can be computed; of equal choices, the one nearest to it.
+    """Return the cheapest values to keep so that all that is ``wanted`` can be computed; of equal choices, the one nearest to it.
 
     Parameters
     ----------

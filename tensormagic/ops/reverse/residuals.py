@@ -19,7 +19,7 @@ _USUAL = 64  # assumed for an unknown size
 def residuals(
     outputs: Sequence[Node], linear: Iterable[Node], given: Iterable[Node], sizes: Mapping[Any, Size] | None = None
 ) -> list[Node]:
-    """The nodes to save, so that ``outputs`` can be computed from them, from ``given`` and from ``linear``.
+    """Return the nodes to save, so that ``outputs`` can be computed from them, from ``given`` and from ``linear``.
 
     The smallest choice from which the rest follows by cheap ops.
 
@@ -56,7 +56,7 @@ def residuals(
 
 
 def _is_cheap(node: Node) -> bool:
-    """Whether a node is cheap enough to be recomputed."""
+    """Return whether a node is cheap enough to be recomputed."""
     return bool(node.needs) and (is_cheap(node.op) or node.op.kind == "move")
 
 
@@ -72,7 +72,7 @@ def bytes_of(t: Type, sizes: Mapping[Any, Size]) -> int:
 
 
 def _is_leaf(node: Node) -> bool:
-    """Whether a node without operands is the same at every iteration: a constant, a size, an index ramp."""
+    """Return whether a node without operands is the same at every iteration: a constant, a size, an index ramp."""
     return not node.needs and node.op.name not in {"input", "parameter", "seed"}
 
 
@@ -92,7 +92,7 @@ def restored(
     read: Callable[[int, tuple[Size, ...]], Node],
     known: Mapping[Node, Node] | None = None,
 ) -> list[Node]:
-    """``outputs`` in terms of saved values.
+    """Return ``outputs`` in terms of saved values.
 
     Parameters
     ----------

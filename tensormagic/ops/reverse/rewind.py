@@ -66,20 +66,20 @@ class History:
     shape: tuple[Size, ...] | None
 
     def start(self, iterations: Size | None) -> Node:
-        """The record before the first iteration."""
+        """Return the record before the first iteration."""
         if self.shape is None or iterations is None:
             return empty_tape(self.value.type)
         return broadcast(constant(self.value.type.dtype.type(0)), (iterations, *self.shape))
 
     def slot(self, iterations: Size | None) -> Node:
-        """A parameter for the record inside a body, for this number of iterations."""
+        """Return a parameter for the record inside a body, for this number of iterations."""
         t = self.value.type
         if self.shape is None or iterations is None:
             return stand_in("record", tape_type(t))
         return stand_in("record", Type(t.dtype, (iterations, *t.shape)))
 
     def written(self, slot: Node, index: Node) -> Node:
-        """The record with the value of one iteration stored."""
+        """Return the record with the value of one iteration stored."""
         if is_tape(slot):
             return record(slot, index, self.value)
         shape = self.value.type.shape
@@ -87,7 +87,7 @@ class History:
         return set_at(slot, reshape(self.value, (1, *shape)), place)
 
     def read(self, slot: Node, index: Node, shape: tuple[Size, ...]) -> Node:
-        """The value of one iteration, of this shape."""
+        """Return the value of one iteration, of this shape."""
         t = self.value.type
         if is_tape(slot):
             return read_tape(slot, index, Type(t.dtype, shape, t.form))
@@ -104,7 +104,7 @@ def _size(index: Node) -> Size:
 
 
 def _common_mask(output: Node, total: Node) -> tuple[Node, bool] | None:
-    """The condition (and whether zeros come first) that masks everything added to ``total``; None if there is none."""
+    """Return the condition (and whether zeros come first) that masks everything added to ``total``, or None if there is none."""
     found: set[tuple[Node, bool]] = set()
     while output is not total:
         if output.op.name != "add":
@@ -121,7 +121,7 @@ Touch = Callable[[Node], Node]  # from where something had been added to where i
 
 
 def _touching(output: Node, total: Node) -> list[Touch] | None:
-    """The parts that the additions to ``total`` touch, in order; None if one touches all of it."""
+    """Return the parts that the additions to ``total`` touch, in order, or None if one touches all of it."""
     found: list[Touch] = []
     while output is not total:
         step = _added_under(output) or _added_to_part(output) or _added_by_index(output)
@@ -133,7 +133,7 @@ def _touching(output: Node, total: Node) -> list[Touch] | None:
 
 
 def _added_to_part(output: Node) -> tuple[Node, Touch] | None:
-    """The base of an addition to a slice, and the slice; else None."""
+    """Return the base of an addition to a slice, and the slice, or None."""
     if output.op is not ADD_AT or not all(step == 1 for _, _, step in output["slices"]):
         return None
     part = output.args[1].type.shape
@@ -147,7 +147,7 @@ def _added_to_part(output: Node) -> tuple[Node, Touch] | None:
 
 
 def _added_by_index(output: Node) -> tuple[Node, Touch] | None:
-    """The base of an addition by index, and the indices; else None."""
+    """Return the base of an addition by index, and the indices, or None."""
     if output.op is not SCATTER_ADD:
         return None
     base, indices, part = output.args
@@ -163,7 +163,7 @@ def _where(condition: Node) -> Touch:
 
 
 def _added_under(output: Node) -> tuple[Node, Touch] | None:
-    """The base of a conditional addition, and its condition (a mask, or a branch whose other side adds nothing); else None."""
+    """Return the base of a conditional addition, and its condition (a mask, or a branch whose other side adds nothing), or None."""
     if output.op.name == "add":
         mask = masked(output.args[1])
         return None if mask is None else (output.args[0], _where(logical_not(mask[0]) if mask[2] else mask[0]))
@@ -178,7 +178,7 @@ def _added_under(output: Node) -> tuple[Node, Touch] | None:
 
 
 def _has_steep(graph: Graph) -> bool:
-    """Whether a graph contains a function whose slope may be infinite."""
+    """Return whether a graph contains a function whose slope may be infinite."""
     inner = [v for n in graph.nodes for _, v in n.param_items if isinstance(v, Graph)]
     return any(n.op.steep for n in graph.nodes) or any(map(_has_steep, inner))
 
@@ -207,7 +207,7 @@ class Rewind:
         self.back, self.fixed, self.replaced = self._active([k for k, flag in enumerate(flags) if flag])
 
     def _counter(self) -> int | None:
-        """The carry that counts the iterations of a while loop from zero, or None."""
+        """Return the carry that counts the iterations of a while loop from zero, or None."""
         for k, (p, result) in enumerate(zip(self.own, self.body.results, strict=False)):
             if size_of(self.operands[k]) == 0 and result.op.name == "add" and p in result.args:
                 steps = [size_of(a) for a in result.args if a is not p]
@@ -216,7 +216,7 @@ class Rewind:
         return None
 
     def _active(self, moving: list[int]) -> tuple[list[int], list[int], set[int]]:
-        """The carries and constants that derivatives go through, and the carries that every iteration replaces."""
+        """Return the carries and constants that derivatives go through, and the carries that every iteration replaces."""
         results, count = self.body.results, self.carries
         while True:
             nodes = derivatives().active(results, [self.own[k] for k in moving])
@@ -236,7 +236,7 @@ class Rewind:
         return sorted(reached), sorted(constants), replaced
 
     def _fed_by(self, carry: int, moving: Sequence[int]) -> set[int]:
-        """The moving operands that the next value of a carry depends on."""
+        """Return the moving operands that the next value of a carry depends on."""
         active = derivatives().active([self.body.results[carry]], [self.own[k] for k in moving])
         needed: set[Node] = set()
         pending = [self.body.results[carry]]
@@ -250,7 +250,7 @@ class Rewind:
     # the body, backwards
 
     def pulled(self) -> Pulled:
-        """The recording loop, and the cotangents."""
+        """Return the recording loop, and the cotangents."""
         node = self.node
         back: list[Tangent] = [None] * len(node.args)
         if not self.back:
@@ -285,7 +285,7 @@ class Rewind:
     def _iteration_back(
         self, pulled: Sequence[Node], totals: Sequence[Node], wrt: Sequence[Node]
     ) -> tuple[Sequence[Node], list[Node], list[tuple[Node, Node, Node]]]:
-        """The results of the body, the cotangents of one iteration, and marks of where those of carries may be nonzero.
+        """Return the results of the body, the cotangents of one iteration, and marks of where those of carries may be nonzero.
 
         An element that later code does not read is left out of the cotangent of the iteration that stored it, also if
         the slope there is infinite. Each mark is a triple: the mark, its value at first, and its value after an
@@ -307,7 +307,7 @@ class Rewind:
     def _left_out(
         self, outputs: Sequence[Node], marks: Mapping[int, tuple[Node, Node]], among: Sequence[int]
     ) -> dict[int, Node]:
-        """Where cotangents may be nonzero after an iteration, given the marks before it; only for those with something left out."""
+        """Return where cotangents may be nonzero after an iteration, given the marks before it; only for those with something left out."""
         look = Search(2 * DEEPEST, steep=True, known=dict(marks.values()))
         found = {k: support(outputs[self.back.index(k)], look) for k in among}
         return {k: s for k, s in found.items() if s is not None}
@@ -315,7 +315,7 @@ class Rewind:
     def _pulled_through(
         self, pulled: Sequence[Node], totals: Sequence[Node], wrt: Sequence[Node], marks: Mapping[int, Node]
     ) -> tuple[Sequence[Node], list[Node]]:
-        """The results of the body and its cotangents; the marks apply to products, while sums and stores do without them."""
+        """Return the results of the body and its cotangents; the marks apply to products, while sums and stores do without them."""
         seeds: list[Tangent] = [None] * self.carries
         there: dict[Node, Node] = {}
         for k, c in zip(self.back, pulled, strict=True):
@@ -330,12 +330,12 @@ class Rewind:
         return like(self.cotangents[carry], self.operands[carry])
 
     def _may_leave_out(self, carry: int, cotangent: Node) -> bool:
-        """Whether it is worth knowing where a cotangent may be nonzero."""
+        """Return whether it is worth knowing where a cotangent may be nonzero."""
         whole = not cotangent.type.shape or is_tape(cotangent) or carry in self.replaced
         return not whole and _has_steep(self.body)
 
     def _seed(self, carry: int, cotangent: Node, left_out: Node | None) -> Node:
-        """The cotangent of an iteration's result, masked where the result is not read."""
+        """Return the cotangent of an iteration's result, masked where the result is not read."""
         result = self.body.results[carry]
         if left_out is not None:
             return masked_by(left_out, like(cotangent, result))
@@ -345,7 +345,7 @@ class Rewind:
         return masked_by(broadcast(self.newest, seed.type.shape), seed)
 
     def _divided(self, iterations: Size, length: int) -> Pulled:
-        """The same for the loop in blocks, of which only the initial states are kept."""
+        """Return the same for the loop in blocks, of which only the initial states are kept."""
         moving = [*self.back, *self.fixed]
         standing = {k: stand_in("operand", self.operands[k].type) for k in moving}
         operands = [standing.get(k, v) for k, v in enumerate(self.operands)]
@@ -361,7 +361,7 @@ class Rewind:
         return Pulled(tuple(every[: len(found)]), back, set())
 
     def _masks(self, outputs: Sequence[Node], totals: Sequence[Node]) -> dict[int, Callable[[Node], Node]]:
-        """The constants whose cotangents are masked by one condition at every iteration, and the functions that mask them."""
+        """Return the constants whose cotangents are masked by one condition at every iteration, and the functions that mask them."""
         found: dict[int, Callable[[Node], Node]] = {}
         known = dict(zip(self.own[self.carries :], self.operands[self.carries :], strict=True))
         for k, output, total in zip(self.fixed, outputs, totals, strict=True):
@@ -392,7 +392,7 @@ class Rewind:
         return found
 
     def _outside(self, value: Node) -> tuple[Size, ...] | None:
-        """The shape of a value, if it is the same at every iteration and known outside; None otherwise, and for a tape."""
+        """Return the shape of a value, if it is the same at every iteration and known outside; None otherwise, and for a tape."""
         inner = value.type.shape
         if is_tape(value) or any(nodes_of(s) or any(a not in self.sizes for a in atoms(s)) for s in inner):
             return None
@@ -400,7 +400,7 @@ class Rewind:
         return None if any(nodes_of(s) for s in shape) else shape
 
     def _iterations_inside(self, iterations: Size | None) -> Size | None:
-        """The number of iterations as a fresh symbol of the body, or as a number."""
+        """Return the number of iterations as a fresh symbol of the body, or as a number."""
         if iterations is None or isinstance(iterations, int):
             return iterations
         return next(unused(self.body.nodes, is_at_least(iterations, 2)))
@@ -408,7 +408,7 @@ class Rewind:
     def _forward(
         self, results: Sequence[Node], histories: Sequence[History], iterations: Size | None
     ) -> tuple[tuple[Node, ...], list[Node], Node]:
-        """The results of the recording loop, the records, and the number of iterations."""
+        """Return the results of the recording loop, the records, and the number of iterations."""
         node, carries = self.node, self.carries
         zero = constant(0)
         counter = [stand_in("iteration", zero.type)] if not self.counted and self.counter is None else []
@@ -446,7 +446,7 @@ class Rewind:
         linear: Sequence[Node],
         marks: Sequence[Node],
     ) -> tuple[Node, ...]:
-        """The cotangents of the carries and of the constants after the backward loop."""
+        """Return the cotangents of the carries and of the constants after the backward loop."""
         inside = self._iterations_inside(iterations)
         slots = [h.slot(inside) for h in histories]
         number = [stand_in("count", count.type)] if inside is None else []

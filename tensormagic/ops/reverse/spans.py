@@ -29,7 +29,7 @@ FEWEST_ITERATIONS = 64
 def block_length(
     iterations: Size | None, body: Graph, carries: Sequence[Node], saved: Sequence[Node], sizes: Mapping[Any, Size]
 ) -> int:
-    """The number of iterations in a block that minimises memory; 0 if the loop is better left as it is.
+    """Return the number of iterations in a block that minimises memory; 0 if the loop is better left as it is.
 
     It is left if it records little in all, or if one iteration records less than half of its initial state: a loop that
     stores one element per iteration into a long array records only that element.
@@ -45,13 +45,13 @@ def block_length(
 
 
 def extent(body: Graph) -> Size | None:
-    """The number of iterations in the sizes of a body; None if its index has no known bound."""
+    """Return the number of iterations in the sizes of a body, or None if its index has no known bound."""
     within = body.parameters[0].params.get("within") or (None, None)
     return within[1]
 
 
 def in_blocks(node: Node, operands: Sequence[Node], iterations: Size, length: int) -> list[Node]:
-    """The results of a counted loop over ``operands``, run in blocks of ``length`` iterations and one block of the rest."""
+    """Return the results of a counted loop over ``operands``, run in blocks of ``length`` iterations and one block of the rest."""
     body, carries = node["body"], node["carries"]
     own = list(body.parameters[1:])
     within = extent(body) or 0
@@ -85,6 +85,6 @@ def _at(index: Node) -> Size:
 
 
 def _shifted(body: Graph, place: Size) -> list[Node]:
-    """The results of a body at another index."""
+    """Return the results of a body at another index."""
     index = body.parameters[0]
     return site.substituted(body.results, {index: to_form(astype(size_node(place), index.type.dtype), index.type.form)})

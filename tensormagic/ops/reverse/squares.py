@@ -11,7 +11,7 @@ _MOST = 64  # nodes that are looked at
 
 
 def is_sum_of_squares(node: Node) -> bool:
-    """Whether a real value is built from squares of real values by sums, moves and nonnegative factors.
+    """Return whether a real value is built from squares of real values by sums, moves and nonnegative factors.
 
     It may be divided by anything: the quotient is zero where the sum is.
     """
@@ -59,7 +59,7 @@ def _is_square(node: Node) -> bool:
 
 
 def _is_weight(node: Node) -> bool:
-    """Whether a factor is a known, nonnegative number."""
+    """Return whether a factor is a known, nonnegative number."""
     while node.op.name in {"broadcast", "astype", "form"}:
         node = node.args[0]
     value = constant_value(node)

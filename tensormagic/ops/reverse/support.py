@@ -51,14 +51,14 @@ class Search:
     stores: int = MOST_STORES
 
     def below(self, node: Node) -> Search:
-        """The limits one operation further down. Stores are counted separately: unrolled code has long chains of them."""
+        """Return the limits one operation further down. Stores are counted separately: unrolled code has long chains of them."""
         if node.op.name == "set" and self.stores:
             return Search(self.depth, self.steep, self.known, self.stores - 1)
         return Search(self.depth - 1, self.steep, self.known, self.stores)
 
 
 def scaled(apply: Apply, partial: Node, tangent: Node, depth: int = DEEPEST) -> Node:
-    """``apply(partial, tangent)``, linear in the tangent, and 0 wherever the tangent is structurally zero.
+    """Return ``apply(partial, tangent)``, linear in the tangent, and 0 wherever the tangent is structurally zero.
 
     Parameters
     ----------
@@ -81,12 +81,12 @@ def scaled(apply: Apply, partial: Node, tangent: Node, depth: int = DEEPEST) -> 
 
 
 def with_zeros_of(factor: Node, tangent: Node, result: Node) -> Node:
-    """``result``, set to 0 where a constant factor is 0, whatever the tangent (which may be infinite)."""
+    """Return ``result``, set to 0 where a constant factor is 0, whatever the tangent (which may be infinite)."""
     return _kept(not_equal(factor, 0), result) if _may_be_zero(factor) and is_steep(tangent) else result
 
 
 def is_steep(node: Node) -> bool:
-    """Whether a value depends, within a few operations, on a function whose slope may be infinite."""
+    """Return whether a value depends, within a few operations, on a function whose slope may be infinite."""
     level, seen = [node], set[Node]()
     for _ in range(DEEPEST):
         seen.update(level)
@@ -116,7 +116,7 @@ def _is_zero(node: Node) -> bool:
 
 
 def _finite(node: Node) -> bool:
-    """Whether a local derivative is a finite constant."""
+    """Return whether a local derivative is a finite constant."""
     value = _unstretched(node)
     return value.op is CONSTANT and bool(np.isfinite(value["bits"].array()).all())
 
@@ -144,7 +144,7 @@ def _inside_part(apply: Apply, partial: Node, tangent: Node, depth: int) -> Node
 
 
 def _inside_scatter(apply: Apply, partial: Node, tangent: Node, depth: int) -> Node | None:
-    """The same for a scatter-add into zeros, unless there are more values than places."""
+    """Return the same for a scatter-add into zeros, unless there are more values than places."""
     base, indices, part = tangent.args
     if not _is_zero(base) or _repeats(part, tangent):
         return None
@@ -180,7 +180,7 @@ _INSIDE: dict[str, Callable[[Apply, Node, Node, int], Node | None]] = {
 
 
 def support(node: Node, search: Search) -> Node | None:
-    """A mask of where a tangent may be nonzero; None for everywhere, or if it is not known."""
+    """Return a mask of where a tangent may be nonzero, or None for everywhere, or if it is not known."""
     if node in search.known:
         return search.known[node]
     if node.op.name in _REGIONS:
@@ -231,7 +231,7 @@ def _of_sum(node: Node, search: Search) -> Node | None:
 
 
 def _of_product(node: Node, search: Search) -> Node | None:
-    """Where both factors may be nonzero, and a factor that is constant for the derivative is nonzero."""
+    """Return where both factors may be nonzero, and a factor that is constant for the derivative is nonzero."""
     found: Node | None = None
     for factor, other in (node.args, node.args[::-1]):
         kept = support(other, search) if search.steep or _finite(factor) else None
@@ -243,7 +243,7 @@ def _of_product(node: Node, search: Search) -> Node | None:
 
 
 def _of_contraction(node: Node, search: Search) -> Node | None:
-    """Where some product of the sum may be nonzero; only if that does not depend on data."""
+    """Return where some product of the sum may be nonzero; only if that does not depend on data."""
     if not search.steep:
         return None
     found = [support(a, search) for a in node.args]
@@ -256,7 +256,7 @@ def _of_contraction(node: Node, search: Search) -> Node | None:
 
 
 def _may_be_zero(factor: Node) -> bool:
-    """Whether a factor carries no derivative and is not known to be nonzero."""
+    """Return whether a factor carries no derivative and is not known to be nonzero."""
     value = _unstretched(factor)
     if value.op is CONSTANT:
         return not value["bits"].array().all()
@@ -270,7 +270,7 @@ def _is_unmoved(node: Node, depth: int) -> bool:
 
 
 def _is_fixed(node: Node) -> bool:
-    """Whether a value depends on no data."""
+    """Return whether a value depends on no data."""
     level, seen = {node}, set[Node]()
     for _ in range(2 * DEEPEST):
         seen |= level
@@ -289,7 +289,7 @@ def _of_store(node: Node, search: Search) -> Node | None:
 
 
 def _of_added_parts(node: Node, search: Search) -> Node | None:
-    """The union of slices that are added one after another."""
+    """Return the union of slices that are added one after another."""
     base, links, sparse = node, list[Node](), list[Node]()
     while base.op is node.op and len(links) < MOST_PARTS:
         links.append(base)
@@ -326,7 +326,7 @@ def _joined(boxes: list[Slices], box: Slices) -> list[Slices]:
 
 
 def _join(first: Slices, second: Slices) -> Slices | None:
-    """One box for two that touch and differ along at most one axis, for the sizes seen at capture; else None.
+    """Return one box for two that touch and differ along at most one axis, for the sizes seen at capture, or None.
 
     For other sizes it may contain more than the two: there an infinite slope is not masked.
     """

@@ -20,20 +20,20 @@ from tensormagic.ops.reverse.tape import is_tape
 
 
 def mark(cotangent: Node) -> Node:
-    """A stand-in for the mask of where a cotangent may be nonzero."""
+    """Return a stand-in for the mask of where a cotangent may be nonzero."""
     shape = cotangent.type.shape
     return stand_in("touched", Type(np.dtype(bool), shape, "array" if shape else "scalar"))
 
 
 def marked(found: Node | None, like: Node) -> Node:
-    """A mask, or True everywhere for None, in the type of a mark."""
+    """Return a mask, or True everywhere for None, in the type of a mark."""
     shape = like.type.shape
     everywhere = broadcast(constant(np.True_), shape) if found is None else found
     return everywhere if shape else to_form(everywhere, "scalar")
 
 
 def of_region(node: Node, search: Search) -> Node | None:
-    """Where the result of a region may be nonzero; None if it is not known."""
+    """Return where the result of a region may be nonzero, or None if it is not known."""
     region, place = (node.args[0], node["index"]) if node.op is ITEM else (node, 0)
     if not search.steep or is_tape(node):
         return None
@@ -70,7 +70,7 @@ def _of_branches(region: Node, place: int, search: Search) -> Node | None:
 
 
 def _of_loop(region: Node, place: int, search: Search) -> Node | None:
-    """The mask by a loop over marks alone, if these depend only on the iteration and on loop constants."""
+    """Return the mask by a loop over marks alone, if these depend only on the iteration and on loop constants."""
     body: Graph = region["body"]
     carries: int = region["carries"]
     count, *operands = region.args
@@ -92,7 +92,7 @@ def _of_loop(region: Node, place: int, search: Search) -> Node | None:
 def _over_iterations(
     body: Graph, own: Sequence[Node], moving: Mapping[int, Node], fixed: Mapping[Node, Node]
 ) -> dict[int, Node]:
-    """The marks of carries after an iteration, in terms of those before it; only for carries with known marks."""
+    """Return the marks of carries after an iteration, in terms of those before it; only for carries with known marks."""
     kept = dict(moving)
     while True:
         known = {**fixed, **{own[k]: m for k, m in kept.items()}}

@@ -32,7 +32,7 @@ class Tape:
         self.entries = entries or []
 
     def at(self, place: int) -> Any:
-        """The entry at ``place``, or None."""
+        """Return the entry at ``place``, or None."""
         return self.entries[place] if 0 <= place < len(self.entries) else None
 
     def put(self, place: int, value: Any) -> None:
@@ -44,16 +44,16 @@ class Tape:
             self.entries[place] = value
 
     def copy(self) -> Tape:
-        """A tape with the same entries that may be written to."""
+        """Return a tape with the same entries that may be written to."""
         return Tape(list(self.entries))
 
     def extent(self, place: int, axis: int) -> int:
-        """The length of an axis of the entry at ``place``; 0 if there is none."""
+        """Return the length of an axis of the entry at ``place``; 0 if there is none."""
         found = self.at(place)
         return 0 if found is None else np.shape(found)[axis]
 
     def array(self, place: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        """The entry at ``place`` as an array of ``shape``; zeros if there is none."""
+        """Return the entry at ``place`` as an array of ``shape``; zeros if there is none."""
         found = self.at(place)
         if type(found) is np.ndarray and found.shape == shape:
             return found
@@ -63,12 +63,12 @@ class Tape:
         return np.zeros(shape, dtype) if found is None else found if type(found) in AWAY else np.asarray(found)
 
     def number(self, place: int, kind: type, dtype: np.dtype[Any], form: str) -> Any:
-        """The entry at ``place`` as a number in ``form``, whose class is ``kind``; zero if there is none."""
+        """Return the entry at ``place`` as a number in ``form``, whose class is ``kind``; zero if there is none."""
         found = self.entries[place] if 0 <= place < len(self.entries) else None
         return found if type(found) is kind else as_form(self.array(place, (), dtype), form)
 
     def tape(self, place: int) -> Tape:
-        """The entry at ``place``, a tape; an empty one if there is none."""
+        """Return the entry at ``place``, a tape; an empty one if there is none."""
         found = self.at(place)
         return Tape() if found is None else found
 
@@ -112,17 +112,17 @@ class Chosen(Tape):
 
 
 def _wide(mask: np.ndarray[Any, Any], ndim: int) -> np.ndarray[Any, Any]:
-    """A mask over leading axes, reshaped for arrays of ``ndim`` axes."""
+    """Return a mask over leading axes, reshaped for arrays of ``ndim`` axes."""
     return mask.reshape(mask.shape + (1,) * (ndim - mask.ndim))
 
 
 def _kept(value: Value) -> Value:
-    """The value to record: a view is copied, so that its base is not kept alive."""
+    """Return the value to record: a view is copied, so that its base is not kept alive."""
     return value.copy() if getattr(value, "base", None) is not None else value
 
 
 def _holding(value: Value) -> Tape:
-    """A tape with one value, at place 0."""
+    """Return a tape with one value, at place 0."""
     return Tape([_kept(value)])
 
 
@@ -171,12 +171,12 @@ def _sum(left: Any, right: Any) -> Any:
 
 
 def tape_type(t: Type) -> Type:
-    """The type of a tape of values of type ``t``."""
+    """Return the type of a tape of values of type ``t``."""
     return Type(t.dtype, (), "tape")
 
 
 def is_tape(node: Node) -> bool:
-    """Whether the value of a node is a tape."""
+    """Return whether the value of a node is a tape."""
     return len(node.types) == 1 and node.types[0].form == "tape"
 
 
@@ -189,7 +189,7 @@ EMPTY = Leaf(
 
 
 def index_text(index: Node, given: str) -> str | None:
-    """An index of a tape as text for a Python integer; None if it has axes."""
+    """Return an index of a tape as text for a Python integer, or None if it has axes."""
     if index.type.ndim:
         return None
     return given if index.type.form == "python" and index.type.dtype.kind == "i" else f"int({given})"
@@ -449,7 +449,7 @@ SUM_TAPE = Reshaped(name="sum_tape", adds=False, doc="A tape with every entry su
 
 
 def lead_tape(tape: Node, size: Size) -> Node:
-    """``tape`` with each entry repeated ``size`` times along a new leading axis."""
+    """Return ``tape`` with each entry repeated ``size`` times along a new leading axis."""
     return tape if tape.op is EMPTY else make(LEAD_TAPE, (tape,), axis=0, size=size)
 
 
@@ -457,22 +457,22 @@ def lead_tape(tape: Node, size: Size) -> Node:
 
 
 def empty_tape(t: Type) -> Node:
-    """An empty tape for values of type ``t``."""
+    """Return an empty tape for values of type ``t``."""
     return make(EMPTY, type=tape_type(t))
 
 
 def record(tape: Node, index: Node, value: Node) -> Node:
-    """``tape`` with ``value`` written at ``index``."""
+    """Return ``tape`` with ``value`` written at ``index``."""
     return make(RECORD, (tape, index, value))
 
 
 def read_tape(tape: Node, index: Node, t: Type) -> Node:
-    """The value of type ``t`` at ``index`` of ``tape``."""
+    """Return the value of type ``t`` at ``index`` of ``tape``."""
     return make(REPLAY, (tape, index), shape=t.shape, form=t.form)
 
 
 def add_tapes(left: Node, right: Node) -> Node:
-    """The sum of two tapes; what was added to an empty one goes into the other."""
+    """Return the sum of two tapes; what was added to an empty one goes into the other."""
     for base, other in ((left, right), (right, left)):
         if other.op is EMPTY:
             return base
@@ -487,7 +487,7 @@ def choose_tape(condition: Node, first: Node, second: Node) -> Node:
 
 
 def zeros(x: Node) -> Node:
-    """Zeros like ``x``; for a tape, an empty one."""
+    """Return zeros like ``x``; for a tape, an empty one."""
     if is_tape(x):
         return empty_tape(x.type)
     return broadcast(constant(x.type.dtype.type(0)), x.type.shape)

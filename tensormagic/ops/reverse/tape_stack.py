@@ -130,14 +130,14 @@ UNSTACK_TAPE = Unstacked(name="unstack_tape", doc="A tape whose entries are the 
 
 
 def stack_tape(tape: Node, count: Size, t: Type) -> Node:
-    """The first ``count`` entries of a tape, each of type ``t``, as one array."""
+    """Return the first ``count`` entries of a tape, each of type ``t``, as one array."""
     if tape.op is UNSTACK_TAPE and tape.args[0].type.shape[0] == count:
         return tape.args[0]
     return make(STACK_TAPE, (tape,), shape=(count, *t.shape))
 
 
 def unstack_tape(array: Node) -> Node:
-    """A tape whose entries are the rows of ``array``."""
+    """Return a tape whose entries are the rows of ``array``."""
     return make(UNSTACK_TAPE, (array,))
 
 
@@ -145,12 +145,12 @@ def unstack_tape(array: Node) -> Node:
 
 
 def boxed(array: Node) -> Node:
-    """A tape that holds one array."""
+    """Return a tape that holds one array."""
     return record(empty_tape(array.type), constant(0), array)
 
 
 def unboxed(tape: Node, t: Type, axes: Sequence[int], known: Mapping[int, Size] | None = None) -> Node:
-    """The array that a tape holds, of type ``t``; the lengths of ``axes`` are ``known`` or read from the tape."""
+    """Return the array that a tape holds, of type ``t``; the lengths of ``axes`` are ``known`` or read from the tape."""
     zero = constant(0)
     if tape.op is RECORD and size_of(tape.args[1]) == 0:
         return tape.args[2]

@@ -175,7 +175,7 @@ fmod = scalar_op(
 
 
 def _divide_by(divisor: Node, dividend: Node) -> Node:
-    """``dividend / divisor``; structural zeros of the dividend stay zero."""
+    """Return ``dividend / divisor``; structural zeros of the dividend stay zero."""
     from tensormagic.ops.reverse.support import scaled
 
     return scaled(lambda by, part: divide(part, by), divisor, dividend)

@@ -11,13 +11,13 @@ from tensormagic.ops.pointwise import whole_number
 
 
 def of_mask(node: Node) -> Bounds:
-    """The bounds of ``bitwise_and`` with a nonnegative constant."""
+    """Return the bounds of ``bitwise_and`` with a nonnegative constant."""
     masks = [m for m in map(whole_number, node.args) if m is not None and m >= 0]
     return (0, min(masks)) if masks else (None, None)
 
 
 def of_power(node: Node) -> Bounds:
-    """The bounds of a positive constant to a power that is nonnegative and too small to overflow."""
+    """Return the bounds of a positive constant to a power that is nonnegative and too small to overflow."""
     base, exponent = whole_number(node.args[0]), as_size(node.args[1])
     if base is None or base < 1 or exponent is None:
         return None, None
@@ -29,7 +29,7 @@ def of_power(node: Node) -> Bounds:
 
 
 def of_choice(node: Node) -> Bounds:
-    """The bounds of one of two integers."""
+    """Return the bounds of one of two integers."""
     (low, high), (other_low, other_high) = map(_ends, node.args[1:])
     return (
         None if low is None or other_low is None else apply("min", low, other_low),

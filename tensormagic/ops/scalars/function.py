@@ -34,7 +34,7 @@ def scalar_op(name: str, numpy: Callable[..., Value] | None = None, **fields: An
 
 
 def special(name: str) -> Callable[..., Value]:
-    """A function of ``scipy.special``, imported when it is first called; its result has the operands' dtype."""
+    """Return a function of ``scipy.special``, imported when it is first called; its result has the operands' dtype."""
 
     def call(*values: Value) -> Value:
         function = getattr(import_module("scipy.special"), name)
@@ -44,7 +44,7 @@ def special(name: str) -> Callable[..., Value]:
 
 
 def divided(function: str) -> Callable[[Size, Size], Size | None]:
-    """A quotient or remainder of sizes by a positive number, as a size."""
+    """Return a quotient or remainder of sizes by a positive number, as a size."""
     return lambda left, right: apply(function, left, right) if isinstance(right, int) and right > 0 else None
 
 
@@ -54,7 +54,7 @@ real_loop = ufunc_dtypes(np.cbrt)
 
 
 def typed(number: float, x: Node) -> Node:
-    """A number in the dtype of ``x``, as a scalar."""
+    """Return a number in the dtype of ``x``, as a scalar."""
     return constant(x.type.dtype.type(number))
 
 

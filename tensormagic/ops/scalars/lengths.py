@@ -15,7 +15,7 @@ from tensormagic.ops.scalars.scalar import hypot
 
 
 def _rest_of_square(x: Any, squared: Any, bits: int) -> Any:
-    """The exact error of a rounded square, by splitting ``x`` into two halves of its digits (Dekker 1971)."""
+    """Return the exact error of a rounded square, by splitting ``x`` into two halves of its digits (Dekker 1971)."""
     large = x * float(2 ** ((bits + 2) // 2) + 1)
     high = large - (large - x)
     low = x - high
@@ -23,7 +23,7 @@ def _rest_of_square(x: Any, squared: Any, bits: int) -> Any:
 
 
 def _log_length(x: Any, y: Any, of: Any, dtype: Any) -> Any:
-    """The logarithm of the length, with functions from the module ``of``: squares are scaled by powers of two, and accurate near 1."""
+    """Return the logarithm of the length, accurate near 1, with functions from the module ``of``; squares are scaled by powers of two."""
     info, number = np.finfo(dtype), np.dtype(dtype).type
     most = int(info.maxexp)
     x, y = of.absolute(x), of.absolute(y)

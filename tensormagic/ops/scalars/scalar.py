@@ -204,7 +204,7 @@ softplus = scalar_op(
 
 
 def _share(x: Node, y: Node) -> Node:
-    """The weight of ``x`` in ``logaddexp(x, y)``, also for equal infinities."""
+    """Return the weight of ``x`` in ``logaddexp(x, y)``, also for equal infinities."""
     return where(logical_and(equal(x, y), isinf(x)), 0.5, sigmoid(x - y))
 
 
@@ -278,7 +278,7 @@ arctan = scalar_op("arctan", source="arctan({0})", partials=lambda _out, x: 1 / 
 
 
 def _angle_partials(_out: Node, y: Node, x: Node) -> tuple[Node, Node]:
-    """The partial derivatives, taken as 0 at the origin."""
+    """Return the partial derivatives, taken as 0 at the origin."""
     size = x * x + y * y
     origin = equal(size, 0)
     safe = where(origin, 1, size)

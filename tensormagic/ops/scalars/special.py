@@ -34,7 +34,7 @@ def real_loops(name: str) -> Callable[[Sequence[Weak]], Signature]:
 
 
 def by_the_last(name: str, partial: Callable[..., Node], fixed: int) -> Callable[[Node, Sequence[Tangent]], Tangent]:
-    """The tangent of a function by its last operand; derivatives by the first ones, its orders, are refused."""
+    """Return the tangent of a function by its last operand; derivatives by the first ones, its orders, are refused."""
 
     def linearise(node: Node, tangents: Sequence[Tangent]) -> Tangent:
         if any(t is not None for t in tangents[:fixed]):
@@ -52,7 +52,7 @@ SHAPES = ((0.7, 1.0, 2.5, 3.0), (2.0, 1.5, 0.8, 3.0), (1.5, 2.0, 3.0, 2.5))
 
 
 def real_function(name: str, partials: Callable[..., Any], doc: str, **fields: Any) -> Pointwise:
-    """A function of ``scipy.special`` on real numbers; with ``fixed``, ``partials`` is the derivative by the last operand."""
+    """Return a function of ``scipy.special`` on real numbers; with ``fixed``, ``partials`` is the derivative by the last operand."""
     fixed = len(fields.get("fixed", ()))
     rule: dict[str, Any] = {"linearise": by_the_last(name, partials, fixed)} if fixed else {"partials": partials}
     fields = {"dtypes": real_loops(name)} | fields
@@ -89,7 +89,7 @@ logit = scalar_op(
 
 
 def _exprel_slope(out: Node, x: Node) -> Node:
-    """``(exp(x) - out) / x``, and near 0, where that cancels, the series of ``sum(x**k / (k! (k + 2)))``."""
+    """Return ``(exp(x) - out) / x``, and near 0, where that cancels, the series of ``sum(x**k / (k! (k + 2)))``."""
     near = less(absolute(x), 1)
     small = where(near, x, 0)
     series = small * 0 + 1 / (math.factorial(18) * 20)
@@ -99,7 +99,7 @@ def _exprel_slope(out: Node, x: Node) -> Node:
 
 
 def _sinc_slope(out: Node, x: Node) -> Node:
-    """``(cos(pi x) - out) / x``, and near 0, where that cancels, the series of it."""
+    """Return ``(cos(pi x) - out) / x``, and near 0, where that cancels, the series of it."""
     near = less(absolute(x), 0.5)
     small = where(near, x, 0)
     square = small * small * math.pi**2
@@ -328,7 +328,7 @@ hyp2f1 = real_function(
 
 
 def _complete(first: float, m: Node) -> Node:
-    """The slope of a complete elliptic integral, pi/8 times 2F1(first, 3/2; 2; m), which does not cancel near 0."""
+    """Return the slope of a complete elliptic integral, pi/8 times 2F1(first, 3/2; 2; m), which does not cancel near 0."""
     return math.pi / 8 * hyp2f1(typed(first, m), typed(1.5, m), typed(2, m), m)
 
 

@@ -1,8 +1,8 @@
-"""Parts of arrays that a loop reads in the middle of zeros at each iteration and stores anew: carried in the middle of zeros.
+"""Keeps an array within its frame of zeros as the carry of a loop that would copy it there at each iteration.
 
-The loop back over the iterations of a stencil has such a body: what it carries is read at neighbours, as :mod:`.shifts` has it,
-the inner part is stored, and the rim is only added to. With the inner part in its frame of zeros from iteration to iteration, and the
-rim in an array of its own, nothing is copied into a frame, and an iteration is one pass.
+The backward loop of a stencil carries an array whose neighbours are read, as in :mod:`tensormagic.transform.shifts`:
+the inner part is stored, and the rim is only added to. If the inner part is carried within its frame of zeros, and
+the rim in an array of its own, nothing is copied into a frame, and an iteration is one pass.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Slices = tuple[tuple[Size, Size, int], ...]
 
 @dataclass
 class _Carry:
-    """A carry that is such, by its number."""
+    """A carry whose inner part is read, put into a frame of zeros, and stored anew, by its number."""
 
     number: int
     store: Node  # what stores the inner part, below what is added to the rim
@@ -48,7 +48,7 @@ def framed(results: Sequence[Node]) -> dict[Node, Node]:
 
 
 def _carry(body: Graph, k: int) -> _Carry | None:
-    """Carry ``k``, where it is such."""
+    """Return the facts about carry ``k`` if it is such an array, else None."""
     carry, links = body.parameters[1 + k], [body.results[k]]
     while links[-1].op is ADD_AT:
         links.append(links[-1].args[0])
@@ -67,7 +67,7 @@ def _carry(body: Graph, k: int) -> _Carry | None:
 
 
 def _leads_to_its_end_alone(links: Sequence[Node], used: Mapping[Node, Sequence[Node]], shown: Sequence[Node]) -> bool:
-    """Whether a chain of updates is read only by itself, and its end is one result of the loop."""
+    """Return whether a chain of updates is read only by itself, and its end is one result of the loop."""
     end = links[0]
     if end in shown or end in used:
         return False
@@ -75,7 +75,7 @@ def _leads_to_its_end_alone(links: Sequence[Node], used: Mapping[Node, Sequence[
 
 
 def _frame(inner: Node, store: Node, used: Mapping[Node, Sequence[Node]]) -> Node | None:
-    """The store of a part into the middle of zeros, if there is exactly one and its sizes are the same in each iteration."""
+    """Return the store of a part into the middle of zeros, if there is exactly one and its sizes are the same in each iteration."""
     frames = [n for n in used.get(inner, ()) if n.op is SET and n.args[1] is inner and is_constant_zero(n.args[0])]
     sizes = [s for f in frames for s in (*f.type.shape, *(x for own in (*store["slices"], *f["slices"]) for x in own))]
     return frames[0] if len(frames) == 1 and not any(map(nodes_of, sizes)) else None

@@ -1,7 +1,8 @@
-"""Loops that read the element stored by the previous iteration: the number is carried instead.
+"""Replaces reads of the element that the previous iteration has stored by a number that is carried.
 
-``y[k] = a * y[k - 1] + x[k]`` carries ``y[k - 1]`` as a number, which a compiled loop holds in a register. An array that is only read
-where nothing is stored yet, and not after the loop, is not stored at all: the cotangent of such an array is one.
+``y[k] = a * y[k - 1] + x[k]`` carries ``y[k - 1]`` as a number, which a compiled loop holds in a register. An array
+that is only read where nothing is stored yet, and not after the loop, is not stored at all; the cotangents of such
+arrays are not.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def handed_on(results: Sequence[Node]) -> dict[Node, Node]:
 
 
 def _as_constant(loop: Node, k: int, places: Places) -> dict[int, Node]:
-    """The loop with an array that stays as before it, since no iteration reads what another has stored."""
+    """Return the results of the loop with carry ``k`` as a constant array, as no iteration reads what another has stored."""
     body: Graph = loop["body"]
     own, operands = list(body.parameters[1:]), list(loop.args[1:])
     nexts = substituted(body.results, dict.fromkeys(places.just, body.results[k].args[1]))
@@ -60,7 +61,7 @@ def _as_constant(loop: Node, k: int, places: Places) -> dict[int, Node]:
 
 
 def _as_number(loop: Node, k: int, places: Places) -> dict[int, Node] | None:
-    """The loop with one more carry, the element stored by the last iteration."""
+    """Return the results of the loop with the element that the last iteration has stored as one more carry, or None if that fails."""
     body: Graph = loop["body"]
     end, start, carries = body.results[k], loop.args[1 + k], loop["carries"]
     iterations = size_of(loop.args[0])

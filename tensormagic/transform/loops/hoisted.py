@@ -1,7 +1,8 @@
-"""Functions of the loop index and of constants are computed before the loop, as one array.
+"""Computes functions of the loop index and of constants before the loop, as one array.
 
-``s = 0.5 * s + exp(x[k])`` computes an exponential at each iteration, one after the other; before the loop a processor computes several
-at once. What is cheap stays, and so does what no array of that length is read for: the loop would need more memory.
+``s = 0.5 * s + exp(x[k])`` computes an exponential at each iteration, one after the other; before the loop a
+processor computes several at once. Cheap functions stay, and so do those for which the loop reads no array of that
+length: it would need more memory.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def hoisted(results: Sequence[Node]) -> dict[Node, Node]:
 
 
 def _functions(loop: Node) -> list[Node]:
-    """Numbers that depend on the index and on constants alone and cost as much as a function call, as late as possible."""
+    """Return numbers that depend on the index and on constants alone and cost as much as a function call, as late as possible."""
     body: Graph = loop["body"]
     index, *own = body.parameters
     carried = following(body, own[: loop["carries"]])
@@ -62,7 +63,7 @@ def _functions(loop: Node) -> list[Node]:
 
 
 def _reading(loop: Node, stacks: dict[Node, Node]) -> dict[Node, Node]:
-    """The loop that reads the values computed before it."""
+    """Return replacements for the results of a loop by those of one that reads the values computed before it."""
     body: Graph = loop["body"]
     index, *own = body.parameters
     sizes, _ = matched(unindexed(body, 1), loop.args[1:], "loop")

@@ -1,7 +1,8 @@
-"""Values that depend on the loop index and constants alone are computed for all iterations at once, without the loop.
+"""Computes values that depend only on the loop index and on constants for all iterations at once, without the loop.
 
-``y[k] = exp(x[k])`` at each iteration stores one array of all of them, and ``total += x[k] * w[k]`` adds them up after. That is
-done where no iteration holds more than what it gives: nothing grows with the number of iterations but what is stored or read anyway.
+``y[k] = exp(x[k])`` at each iteration stores one array of all of them, and ``total += x[k] * w[k]`` adds them up
+afterwards. This is done where no iteration holds more than it stores or reads anyway, so that no memory is needed
+that grows with the number of iterations.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def at_once(results: Sequence[Node], *, real: bool = False) -> dict[Node, Node]:
 
 
 def pays(old: Node, new: Node, *, real: bool) -> bool:
-    """Whether ``new`` costs no more, apart from storing or adding to the initial values."""
+    """Return whether ``new`` costs no more, apart from storing or adding to the initial values."""
     before, after = cost_of_graph([old]), cost_of_graph([new])
     bytes_ = elements(new) * new.type.dtype.itemsize
     room = _BEGIN * elements(new)
@@ -55,7 +56,7 @@ _BEGIN = 4  # an addition and a store
 
 
 class Iterations:
-    """One counted loop."""
+    """One counted loop whose values are computed for all iterations at once."""
 
     def __init__(self, loop: Node, iterations: Size) -> None:
         self.loop, self.iterations = loop, iterations
@@ -95,14 +96,14 @@ class Iterations:
         return None
 
     def is_there(self, value: Node) -> bool:
-        """Whether the values of all iterations are no larger than an array that the iterations read."""
+        """Return whether the values of all iterations are no larger than an array that the iterations read."""
         nodes = set(topological([value]))
         read = [a for a, p in zip(self.loop.args[1:], self.own, strict=True) if p in nodes]
         whole = elements(value) * max(elements_of(self.iterations), 1)
         return any(elements(a) >= whole for a in read)
 
     def stack(self, value: Node) -> Node | None:
-        """The values of all iterations, along a first axis; None if iterations depend on each other or need more memory."""
+        """Return the values of all iterations, along a first axis, or None if iterations depend on each other or need more memory."""
         nodes = topological([value])
         if not self._alone(value, nodes):
             return None
@@ -139,7 +140,7 @@ class Iterations:
 
 
 def side_by_side(node: Node, iteration: Node, iterations: Size) -> Node | None:
-    """For a slice that moves by one place per iteration: the slices of all iterations, along a first axis; else None."""
+    """Return the slices of all iterations, along a first axis, for a slice that moves by one place per iteration, or None for another."""
     if node.op is not SLICE or iteration in topological([node.args[0]]):
         return None
     slices = list(node["slices"])
@@ -154,7 +155,7 @@ def side_by_side(node: Node, iteration: Node, iterations: Size) -> Node | None:
 
 
 def moving_axis(slices: Sequence[tuple[Size, Size, int]], iteration: Node) -> tuple[int, Size, int] | None:
-    """The axis along which a slice moves by one place per iteration, its first place, and the step; None for other slices."""
+    """Return the axis along which a slice moves by one place per iteration, its first place, and the step, or None for other slices."""
     at: Any = as_size(iteration)
     axes = [k for k, s in enumerate(slices) if iteration in {a for e in s[:2] for a in nodes_of(e)}]
     if len(axes) != 1 or slices[axes[0]][1:] != (1, 1):

@@ -1,7 +1,7 @@
-"""Two loops over the same range that carry numbers are one: a processor computes both chains of numbers at the same time.
+"""Joins two loops over the same range that carry numbers, as a processor can compute both chains of numbers at the same time.
 
-``s = a * s + x[k]`` waits for the ``s`` before it, and so does ``t = b * t + x[k]`` in a loop of its own. Loops over arrays have
-enough to do at each iteration, and stay as they are.
+``s = a * s + x[k]`` waits for the ``s`` before it, and so does ``t = b * t + x[k]`` in a loop of its own. Loops over
+arrays have enough to do at each iteration, and stay as they are.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST = 200  # nodes of both iterations
 
 
 def joined(results: Sequence[Node]) -> dict[Node, Node]:
-    """Replacements for the results of pairs of loops that do not depend on each other."""
+    """Return replacements for the results of two loops that do not depend on each other."""
     by_count: dict[Node, list[Node]] = {}
     for loop in loops_of(results):
         if _carries_numbers(loop):
@@ -46,7 +46,7 @@ def joined(results: Sequence[Node]) -> dict[Node, Node]:
 
 
 def _carries_numbers(loop: Node) -> bool:
-    """Whether each iteration only computes and stores numbers."""
+    """Return whether each iteration only computes and stores numbers."""
     body: Graph = loop["body"]
     iterations = size_of(loop.args[0])
     if iterations is None or nodes_of(iterations) or body.checked or len(body.nodes) > _MOST // 2:
@@ -62,7 +62,7 @@ def _is_number(node: Node) -> bool:
 
 
 def _as_one(first: Node, second: Node) -> dict[Node, Node]:
-    """Both loops as one; empty if sizes differ from iteration to iteration."""
+    """Return replacements for the results of both loops by those of one; empty if sizes differ from iteration to iteration."""
     iterations: Size = size_of(first.args[0])  # type: ignore[assignment] (as was seen)
     index = index_node("iteration", 0, iterations)
     fixed: dict[Node, Node] = {}

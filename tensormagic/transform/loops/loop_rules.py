@@ -1,4 +1,4 @@
-"""What is done to loops and branches as a whole, by name: told beside the rules, each with its line. The theme ``loops``."""
+"""Names for the rewrites of whole loops and branches, so that they are logged like rules, each with its line. The theme ``loops``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Goals = Mapping[Node, Node]
 
 
 def _rule(name: str, level: str, *, quiet: bool = False, extends: str = "") -> Rule:
-    """A rewrite of loops in the form of a rule, for the log; the driver does not use it."""
+    """Return a rewrite of loops in the form of a rule, for the log; the driver does not use it."""
     frame = inspect.currentframe()
     line = frame.f_back.f_lineno if frame is not None and frame.f_back is not None else 0
     return Rule(
@@ -44,7 +44,7 @@ class Told:
         self.fired += _fired(rule, goals)
 
     def done(self, roots: Sequence[Node], found: Sequence[tuple[Rule, Goals]], *, within: bool = False) -> list[Node]:
-        """The roots with nodes replaced, logged once per region; with ``within``, they are results of a body."""
+        """Return the roots with nodes replaced, logged once per region; with ``within``, they are results of a body."""
         goals = {old: new for _, own in found for old, new in own.items()}
         new = followed(roots, goals) if goals else [*roots]
         if new == [*roots]:
@@ -57,20 +57,20 @@ class Told:
         return new
 
     def became(self, rule: Rule, old: Graph, new: Graph) -> None:
-        """Note what a graph has become."""
+        """Log that a graph has become another one."""
         fired = _fired(rule, dict(zip(old.results, new.results, strict=True)))
         for one in fired:
             one.results = new.results
         self.fired += fired
 
     def graph(self, graph: Graph, found: Sequence[tuple[Rule, Goals]]) -> Graph:
-        """The same for a closed graph."""
+        """Return a closed graph with nodes replaced, logged as by ``done``."""
         new = self.done(graph.results, found)
         return graph if tuple(new) == graph.results else graph.with_results(new)
 
 
 def _fired(rule: Rule, goals: Goals) -> list[Firing]:
-    """One log entry for each replaced region, or for regions that become one."""
+    """Return one log entry for each replaced region, or for several regions that become one."""
     firsts: dict[Node, tuple[Node, Node]] = {}
     for old, new in goals.items():
         if old is not new:
@@ -84,13 +84,13 @@ def _fired(rule: Rule, goals: Goals) -> list[Firing]:
 
 
 def _within(region: Node) -> tuple[Site, ...]:
-    """The sites of the results inside a region."""
+    """Return the sites of the results inside a region."""
     graphs = [g for g in region.params.values() if isinstance(g, Graph)]
     return tuple(dict.fromkeys(s for g in graphs for result in g.results for s in site.of(result)))
 
 
 def region_of(node: Node) -> Node:
-    """What a node is a result of."""
+    """Return the region that a node is a result of, or the node itself."""
     return node.args[0] if node.op is ITEM else node
 
 

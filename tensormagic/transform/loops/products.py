@@ -1,7 +1,7 @@
-"""Products of rows and columns in loops: all of them at once before the loop, of which an iteration reads its own.
+"""Computes products of rows and columns in loops all at once before the loop, as one matrix product of which an iteration reads its part.
 
-``x[:, i] @ x[:, i:]`` at each iteration is a part of ``x.T @ x``. A library computes that in a fraction of the time for as many
-operations, or up to twice as many, if iterations leave some of it out.
+``x[:, i] @ x[:, i:]`` at each iteration is a part of ``x.T @ x``. A library computes that in a fraction of the time
+for as many operations, or up to twice as many, if iterations leave some of it out.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _with_products(loop: Node) -> dict[Node, Node]:
 
 
 def _parts(node: Node, index: Node, changing: Container[Node]) -> tuple[_Part, _Part] | None:
-    """The two slices that a product multiplies, if the iteration only selects rows or columns and no sum is cut short."""
+    """Return the two slices that a product multiplies, if the iteration only selects rows or columns and no sum is cut short, or None."""
     if node.op.kind != "contract" or not node.type.inexact or node not in changing:
         return None
     inputs, out = split(node["subscripts"])
@@ -102,7 +102,7 @@ def _parts(node: Node, index: Node, changing: Container[Node]) -> tuple[_Part, _
 
 
 def _part(node: Node, letters: str, changing: Container[Node], free: Iterator[str]) -> _Part | None:
-    """The slice of a constant array; axes that an integer index has removed get letters of their own."""
+    """Return the slice of a constant array, or None; axes that an integer index has removed get letters of their own."""
     if node not in changing:
         return _Part(node, letters, tuple((0, s, 1) for s in node.type.shape))
     inner = node.args[0] if node.op is RESHAPE else node
@@ -123,13 +123,13 @@ def _part(node: Node, letters: str, changing: Container[Node], free: Iterator[st
 
 
 def _result(parts: Sequence[_Part], out: str) -> str:
-    """The letters of the whole product: those not in an iteration's product come first."""
+    """Return the letters of the whole product: those not in an iteration's product come first."""
     summed = set(parts[0].letters) & set(parts[1].letters)
     return "".join(x for p in parts for x in p.letters if x not in summed and x not in out) + out
 
 
 def _pays(node: Node, parts: Sequence[_Part], iterations: int) -> bool:
-    """Whether the whole product takes about as many operations as the parts that the iterations compute."""
+    """Return whether the whole product takes about as many operations as the parts that the iterations compute."""
     share, summed = 1.0, 1
     common = set(parts[0].letters) & set(parts[1].letters)
     for part in parts:

@@ -1,7 +1,7 @@
-"""Loops that carry running sums, products or extremes, and store something of them at each iteration: scans of whole arrays.
+"""Replaces loops that carry running sums, products or extremes, and store them at each iteration, by scans of whole arrays.
 
-``total = total + x[k]; out[k] = total`` is ``np.cumsum``, with the same order of sums; so are ``y[k] = y[k - 1] + x[k]``, and what is
-computed of such sums. It is done where all that is read of them needs no loop: otherwise both would be computed.
+``total = total + x[k]; out[k] = total`` is ``np.cumsum``, with the same order of sums; so are ``y[k] = y[k - 1] +
+x[k]``, and functions of such sums. It is done where nothing else needs the loop: otherwise both would be computed.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ class _Carry(NamedTuple):
 
 
 class _Scan(NamedTuple):
-    """What a carry is combined with at each iteration, and by which op."""
+    """One step of a scan: the value that a carry is combined with at each iteration, and the op."""
 
     op: Operation
     value: Node
 
 
 class _Loop:
-    """One counted loop, with its carries as nodes outside, unknown until they are expressed for every iteration."""
+    """One counted loop, with its carries as placeholder nodes until they are expressed for every iteration."""
 
     def __init__(self, loop: Node, iterations: Size, rounded: Collection[str] | None) -> None:
         body: Graph = loop["body"]
@@ -122,7 +122,7 @@ class _Loop:
         return {every[k]: new for k, new in found.items() if new.type == every[k].type and self._pays(k, scans)}
 
     def _pays(self, k: int, scans: set[Node]) -> bool:
-        """Whether a result without the loop is as fast as in one compiled loop; a scan is stored before functions of it."""
+        """Return whether a result without the loop is as fast as in one compiled loop; a scan is stored before functions of it."""
         if k not in self.stores:
             return True  # the last of what is there
         direct = self.stores[k].step > 0 and bare(self._value(k)) in {bare(self.carries[s].next) for s in scans}
@@ -132,7 +132,7 @@ class _Loop:
         return direct or not used & scans or any(weight(n) >= _FUNCTION and n.op.kind == "pointwise" for n in computed)
 
     def _reached(self, roots: Sequence[Node]) -> set[Node]:
-        """The carries that ``roots`` depend on at any iteration."""
+        """Return the carries that ``roots`` depend on at any iteration."""
         found: set[Node] = set()
         stack = list(roots)
         while stack:
@@ -145,7 +145,7 @@ class _Loop:
     # what is carried
 
     def _note_carries(self) -> None:
-        """Record the next value of each carry; for stored places, what the next iteration reads."""
+        """Record the next value of each carry, and for stored places what the next iteration reads."""
         if not self.ends:
             return
         for k in range(len(self.slots)):
@@ -158,14 +158,14 @@ class _Loop:
                 self.carries[self.befores[k]] = _Carry(first, self._value(k))
 
     def _value(self, k: int) -> Node:
-        """What an iteration stores."""
+        """Return the value that an iteration stores into carry ``k``."""
         end = self.ends[k]
         if end.op is not ADD_AT or (self.rounded is None and is_constant_zero(self.starts[k])):
             return end.args[1]
         return add(slice_(self.starts[k], end["slices"]), end.args[1])
 
     def _take(self, k: int) -> None:
-        """If carry ``k`` is an array stored place by place, replace the reads of it."""
+        """Replace the reads of carry ``k`` if it is an array stored place by place."""
         slot, start, end = self.slots[k], self.starts[k], self.ends[k]
         found = places_of(slot, end, self.ends, self.iteration, self.outside)
         if found is None or start.type != slot.type:
@@ -180,7 +180,7 @@ class _Loop:
             self.ends = substituted(self.ends, parts) if parts else self.ends
 
     def _scan(self, slot: Node) -> _Scan | None:
-        """What a carry is combined with at each iteration; None if it is no running sum or the like."""
+        """Return the step of the scan that a carry is, or None if it is no running sum or the like."""
         start, end = self.carries[slot]
         end = bare(end)
         own = [k for k, a in enumerate(end.args) if bare(a) is slot]
@@ -195,13 +195,13 @@ class _Loop:
         return found if fits and plain and same and slot not in self._nodes(found.value) else None
 
     def _nodes(self, value: Node) -> list[Node]:
-        """What an iteration computes of ``value``."""
+        """Return the nodes that an iteration computes for ``value``."""
         return topological([value], stop=lambda n: n in self.outside or n in self.carries)
 
     # all iterations at once
 
     def _after(self, slot: Node) -> Node | None:
-        """The carry after each iteration, along a first axis; None if it is not known."""
+        """Return the carry after each iteration, along a first axis, or None if it is not known."""
         if slot not in self.stacks:
             self.stacks[slot] = None
             scan = self._scan(slot)
@@ -214,7 +214,7 @@ class _Loop:
         return self.stacks[slot]
 
     def _before(self, slot: Node) -> Node | None:
-        """The carry before each iteration, along a first axis; None if it is not known."""
+        """Return the carry before each iteration, along a first axis, or None if it is not known."""
         after = self._after(slot)
         start = self.carries[slot].start
         if after is None or start.type.dtype != after.type.dtype:
@@ -223,7 +223,7 @@ class _Loop:
         return concatenate([first, _rows(after, 0, self.iterations - 1)], 0)
 
     def _last(self, slot: Node) -> Node | None:
-        """The carry after the last iteration; None if it is not known."""
+        """Return the carry after the last iteration, or None if it is not known."""
         after = self._after(slot)
         if after is None:
             return None
@@ -231,7 +231,7 @@ class _Loop:
         return last if slot.type.shape else to_form(last, slot.type.form)
 
     def _joined(self, scan: _Scan, start: Node, stack: Node) -> Node:
-        """A scan along the first axis, beginning with ``start``."""
+        """Return a scan along the first axis, beginning with ``start``."""
         along, nothing = _SCANS[scan.op]
         stack = reshape(stack, (self.iterations, *(s for s in stack.type.shape[1:] if s != 1)))
         known = constant_value(start.args[0] if start.op is FORM else start)
@@ -243,7 +243,7 @@ class _Loop:
         return row(along, set_at(stack, first, at(_all(stack), 0, 0)), (0,))
 
     def _stack(self, value: Node) -> Node | None:
-        """The values of all iterations, along a first axis; None if this is impossible or costs more."""
+        """Return the values of all iterations, along a first axis, or None if this is impossible or costs more."""
         scans = {bare(c.next): slot for slot, c in self.carries.items() if self._scan(slot) is not None}
         nodes = topological([value], stop=lambda n: n in self.outside or n in self.carries or n in scans)
         moving = {self.iteration, *self.carries, *scans}
@@ -268,7 +268,7 @@ class _Loop:
         return broadcast(reshape(value, (1, *shape)), (self.iterations, *shape)) if found is None else found
 
     def _fits(self, node: Node, value: Node) -> bool:
-        """Whether ``node``, on which ``value`` depends, may be computed for all iterations at once."""
+        """Return whether ``node``, on which ``value`` depends, may be computed for all iterations at once."""
         kind = node.op.kind
         if kind not in SILENT or len(node.types) != 1:
             return False
@@ -277,7 +277,7 @@ class _Loop:
         return kind == "move" or not node.type.shape or elements(node) <= elements(value)
 
     def _stored(self, k: int) -> Node | None:
-        """The array of a store after the loop; None if it cannot be computed without the loop."""
+        """Return the array of a store after the loop, or None if it cannot be computed without the loop."""
         store, start = self.stores[k], self.starts[k]
         value = self._value(k)
         stack = self._stack(value)

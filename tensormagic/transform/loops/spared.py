@@ -1,4 +1,4 @@
-"""Elements of a stack that a branch or an iteration does not apply to: it runs with the operands of one that it does apply to.
+"""Runs a branch or an iteration for elements of a batch that it does not apply to with the operands of one that it does apply to.
 
 So nothing is raised for them, no loop runs for ever, and no derivative is infinite.
 """
@@ -27,7 +27,7 @@ _MASKED = {RESHAPE, TRANSPOSE, SUM}  # a cotangent that a condition masks is see
 
 
 def harmless(graph: Graph) -> bool:
-    """Whether ``graph`` may run for elements it is not meant for: it raises nothing, terminates, and its derivatives stay masked."""
+    """Return whether ``graph`` may run for any element: it raises nothing, terminates, and its derivatives stay masked."""
     given = set(graph.parameters)
     moving = set(given)
     for node in graph.nodes:
@@ -42,7 +42,7 @@ def harmless(graph: Graph) -> bool:
 
 
 def inlined(graph: Graph, operands: Sequence[Node]) -> tuple[Node, ...] | None:
-    """The results of a graph over operands; None if a guard would be lost."""
+    """Return the results of a graph over operands, or None if a guard would be lost."""
     sizes, guards = matched(graph, operands, "cond")
     if guards or graph.guards:
         return None
@@ -50,14 +50,14 @@ def inlined(graph: Graph, operands: Sequence[Node]) -> tuple[Node, ...] | None:
 
 
 def can_be_skipped(graph: Graph) -> bool:
-    """Whether zeros can replace the results of ``graph`` if no element needs it."""
+    """Return whether zeros can replace the results of ``graph`` if no element needs it."""
     nodes = topological([*graph.parameters, *graph.results])
     tapes = any(is_tape(n) for n in nodes)
     return not tapes and not any(nodes_of(s) for r in graph.results for s in r.type.shape)
 
 
 def donated(chosen: Node, stacks: Sequence[Node], moving: Sequence[bool], size: Size) -> list[Node]:
-    """``stacks`` with a chosen element in place of each element that is not chosen; only those marked in ``moving``."""
+    """Return ``stacks`` with a chosen element in place of each element that is not chosen; only those marked in ``moving`` change."""
     if size == 0 or not any(m and not is_tape(s) for s, m in zip(stacks, moving, strict=True)):
         return list(stacks)
     first = fold(ARGMAX, chosen, (0,))
@@ -73,12 +73,12 @@ def _donated(chosen: Node, stack: Node, first: Node, size: Size) -> Node:
 
 
 def where_any(chosen: Node, graph: Graph, operands: Sequence[Node]) -> tuple[Node, ...]:
-    """The results of ``graph``, whose last parameter is ``chosen``; zeros if nothing is chosen."""
+    """Return the results of ``graph``, whose last parameter is ``chosen``; zeros if nothing is chosen."""
     given = [*operands, chosen]
     zeros = graph_over(graph.parameters, [zeros_like(r) for r in graph.results])
     return cond(fold(ANY, chosen, (0,)), graph, zeros, given)
 
 
 def with_chosen(parameters: Sequence[Node], size: Size) -> tuple[Node, ...]:
-    """``parameters`` and one more for the mask of chosen elements."""
+    """Return ``parameters`` and one more for the mask of chosen elements."""
     return (*parameters, parameter(len(parameters), Type(np.dtype(bool), (size,))))

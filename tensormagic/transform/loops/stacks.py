@@ -1,7 +1,7 @@
-"""Carries of loops that are more than is read: stacks of which one iteration is read, and carries that are equal at every iteration.
+"""Reduces carries of loops to what is read: stacks of which one iteration is read, and carries that are equal at every iteration.
 
-``states[k] = h`` at each iteration and ``states[-1]`` after the loop: only that iteration's value is carried. Where it is not the last
-iteration and nothing else is read, there are no more iterations than it takes.
+With ``states[k] = h`` at each iteration and ``states[-1]`` after the loop, only that iteration's value is carried.
+Where it is not the last iteration and nothing else is read, the loop ends with that iteration.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SILENT = {"leaf", "pointwise", "move", "fold", "contract", "update"}
 
 
 def loops_of(results: Sequence[Node]) -> dict[Node, list[Node]]:
-    """The loops, and those of their results that are read."""
+    """Return the loops, and those of their results that are read."""
     found: dict[Node, list[Node]] = {}
     for node in topological(results):
         loop = node.args[0] if node.op is ITEM else node
@@ -89,7 +89,7 @@ def _read(loop: Node, k: int, reader: Node, iterations: Size) -> _Read | None:
 
 
 def _carried(loop: Node, read: _Read) -> dict[Node, Node]:
-    """The loop with the value of one iteration as a carry in place of the stack, for as many iterations as needed."""
+    """Return the results of the loop with the value of one iteration as a carry in place of the stack, for as many iterations as needed."""
     body: Graph = loop["body"]
     own, operands, nexts = list(body.parameters[1:]), list(loop.args[1:]), list(body.results)
     k = read.carry
@@ -128,7 +128,7 @@ def united(results: Sequence[Node]) -> dict[Node, Node]:
 
 
 def _classes(loop: Node, own: Sequence[Node]) -> list[int]:
-    """For each carry, the first one that equals it at every iteration: both begin and continue alike."""
+    """Return for each carry the first one that equals it at every iteration: both begin and continue alike."""
     body: Graph = loop["body"]
     keys: list[object] = [(loop.args[1 + k], p.type) for k, p in enumerate(own)]
     while True:

@@ -1,4 +1,4 @@
-"""Arrays of which each iteration of a loop stores the next place along an axis, and what iterations read of them."""
+"""Arrays of which each iteration of a loop stores the next place along an axis, and the reads of them."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class Places(NamedTuple):
 
     @property
     def first_before(self) -> Slices:
-        """The place before the first one."""
+        """The slice of the place before the first one."""
         return at(self.slices, self.axis, self.first - self.step)
 
 
 def at(slices: Slices, axis: int, first: Size) -> Slices:
-    """A part that is one place along an axis."""
+    """Return a slice that is one place along an axis, and as ``slices`` along the others."""
     return tuple((first, 1, 1) if k == axis else s for k, s in enumerate(slices))
 
 
 def places_of(slot: Node, end: Node, roots: Sequence[Node], iteration: Node, stop: set[Node]) -> Places | None:
-    """How ``end`` stores into the carry ``slot``; None if it is no such store, or anything else is read of the array.
+    """Return how ``end`` stores into the carry ``slot``, or None if it is no such store, or if the array is read in another way.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def places_of(slot: Node, end: Node, roots: Sequence[Node], iteration: Node, sto
 
 
 def _away(read: Node, places: Places) -> int | None:
-    """The distance, in iterations, from a read to the store of the place it reads; None for other reads."""
+    """Return the distance, in iterations, from a read to the store of the place it reads, or None for other reads."""
     if read.op is not SLICE:
         return None
     own, k = read["slices"], places.axis
@@ -94,7 +94,7 @@ def _away(read: Node, places: Places) -> int | None:
 
 
 def is_inside(slices: Slices, shape: Sequence[Size]) -> bool:
-    """Whether a slice of single places and whole axes is in bounds for all sizes."""
+    """Return whether a slice of single places and whole axes is in bounds for all sizes."""
     return all(
         is_at_least(first, 0) and is_at_least(extent - first - length, 0)
         for (first, length, _), extent in zip(slices, shape, strict=True)
@@ -102,7 +102,7 @@ def is_inside(slices: Slices, shape: Sequence[Size]) -> bool:
 
 
 def bare(node: Node) -> Node:
-    """A value below its reshapes."""
+    """Return a value below its reshapes."""
     while node.op is RESHAPE:
         node = node.args[0]
     return node

@@ -1,4 +1,4 @@
-"""Numbers that are stretched to arrays before a region are stretched within: what its body multiplies with is seen to be a number."""
+"""Broadcasts numbers within regions in place of before them, so that rules see in a body that it multiplies with a number."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Sums over the iterations of a loop, of products of matrices: one product over all iterations, after the loop.
+"""Computes sums of matrix products over the iterations of a loop as one product over all iterations, after the loop.
 
-``G = G + A_t.T @ D_t`` at each iteration becomes one product of what lies side by side: of arrays that the loop reads iteration by
-iteration as they are, and of values that it computes by way of a stack. The weights' gradient of a recurrent net is such.
+``G = G + A_t.T @ D_t`` at each iteration becomes one product of arrays with all iterations side by side: arrays that
+the loop reads iteration by iteration are used as they are, and computed values are stacked. The weights' gradient of
+a recurrent net is such a sum.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tensormagic.ops.update import set_at
 
 @dataclass(frozen=True)
 class Turned:
-    """A value of each iteration as a slice of an outer array: at place ``i`` for iteration ``i``, or counted from the end."""
+    """A value of each iteration as a slice of an array outside the loop: at place ``i`` for iteration ``i``, or counted from the end."""
 
     outside: Node
     backwards: bool
@@ -55,7 +56,7 @@ class _Loop:
         self.inside: Size = last if known else -1  # how many iterations there are, in the sizes of the body
 
     def read_by_iteration(self, value: Node) -> Turned | None:
-        """The constant array of which ``value`` is the iteration's slice; None for another value."""
+        """Return the constant array of which ``value`` is the iteration's slice, or None for another value."""
         while value.op is RESHAPE:
             value = value.args[0]
         if value.op is not SLICE or value.args[0] not in self.own[self.carries :] or self.iterations is None:
@@ -89,7 +90,7 @@ def summed_after(node: Node) -> dict[Node, Node]:
 
 
 def _terms(result: Node, carry: Node) -> list[Node] | None:
-    """The terms added to a carry; None if the result is no such sum."""
+    """Return the terms added to a carry, or None if the result is no such sum."""
     found: list[Node] = []
     while result is not carry:
         if result.op is not add or result.types[0].shape != carry.type.shape:
@@ -102,7 +103,7 @@ def _terms(result: Node, carry: Node) -> list[Node] | None:
 
 
 class _Sums:
-    """The sums of one loop."""
+    """The sums of products in one loop."""
 
     def __init__(self, loop: _Loop) -> None:
         self.loop = loop
@@ -111,7 +112,7 @@ class _Sums:
         self.rest: dict[int, list[Node]] = {}
 
     def goals(self) -> dict[Node, Node]:
-        """The replacements for the results of the loop."""
+        """Return the replacements for the results of the loop."""
         for k in range(self.loop.carries):
             self._look(k)
         return self._rebuilt() if self.taken else {}
@@ -134,7 +135,7 @@ class _Sums:
             self.rest[k] = [term for term in terms if term not in products]
 
     def _read_between(self, k: int) -> bool:
-        """Whether a partial sum has a reader other than the next addition."""
+        """Return whether a partial sum has a reader other than the next addition."""
         loop = self.loop
         chain: set[Node] = set()
         result = loop.body.results[k]
@@ -146,7 +147,7 @@ class _Sums:
         return bool(users)
 
     def _product(self, term: Node) -> tuple[Node, Turned | None, Turned | None] | None:
-        """A product of two values of an iteration, at least one of which is a slice of an outer array."""
+        """Return a product of two values of an iteration, at least one of which is a slice of an array outside the loop, or None."""
         if term.op is not CONTRACT:
             return None
         first, second = (self.loop.read_by_iteration(a) for a in term.args)
@@ -163,7 +164,7 @@ class _Sums:
         return term, first, second
 
     def _pays(self, value: Node, beside: Node, term: Node) -> bool:
-        """Whether stacking a value costs no more than the sums: it differs between iterations, and is not larger than the others.
+        """Return whether stacking a value costs no more than the sums: it differs between iterations, and is not larger than the others.
 
         A value that the loop only reads would be copied at each iteration, and a matrix that meets a vector is too
         large.
@@ -173,7 +174,7 @@ class _Sums:
         return not moving.isdisjoint(topological([value])) and _elements(value) <= larger
 
     def _fits(self, value: Node) -> bool:
-        """Whether the size of a value is the same at every iteration and known outside."""
+        """Return whether the size of a value is the same at every iteration and known outside."""
         sizes = self.loop.sizes
         return not any(nodes_of(s) or any(a not in sizes for a in atoms(s)) for s in value.type.shape)
 
@@ -217,7 +218,7 @@ class _Sums:
         return _sum([*before, *(self._whole(taken, stacks) for taken in self.taken[k])])
 
     def _whole(self, taken: tuple[Node, Turned | None, Turned | None], stacks: dict[Node, Node]) -> Node:
-        """One product over all iterations."""
+        """Return one product over all iterations."""
         term, *turned = taken
         (a, b), out = split(term["subscripts"])
         letter = next(c for c in LETTERS if c not in a + b)
@@ -236,7 +237,7 @@ class _Sums:
 
 
 def _elements(value: Node) -> int:
-    """The number of elements of a value, by the sizes seen at capture."""
+    """Return the number of elements of a value, by the sizes seen at capture."""
     return prod(hint(s) or _UNSEEN for s in value.type.shape)
 
 
@@ -245,11 +246,11 @@ _UNSEEN = 32
 
 
 def _sum(terms: Sequence[Node]) -> Node:
-    """The sum of one term or more."""
+    """Return the sum of one or more terms."""
     return reduce(add, terms)
 
 
 def _merged(value: Node, count: int) -> Node:
-    """A value with its first axis and ``count`` more merged into one."""
+    """Return a value with its first axis and ``count`` more merged into one."""
     shape = value.type.shape
     return reshape(value, (product(shape[: count + 1]), *shape[count + 1 :]))

@@ -1,7 +1,7 @@
-"""Arrays that a loop adds to at each iteration and that are summed after it: sums of an iteration are added up, as numbers.
+"""Carries the sum in place of an array that a loop adds to at each iteration and that is summed after the loop.
 
-The derivative by a number that is used at each element of an array is such a sum. Without this an array of its
-size is read and written at each iteration.
+The derivative by a number that is used at each element of an array is such a sum. Without this an array of its size
+is read and written at each iteration.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def totalled(results: Sequence[Node]) -> dict[Node, Node]:
 
 
 def _loop_of_sums(loop: Node, sums: dict[int, Node]) -> dict[Node, Node]:
-    """A loop with a number for each carry that it only adds to."""
+    """Return replacements by a loop with a number for each carry that it only adds to."""
     body: Graph = loop["body"]
     taken = {k: node for k, node in sums.items() if _only_adds(body, k)}
     own, operands, nexts = list(body.parameters[1:]), list(loop.args[1:]), list(body.results)
@@ -65,7 +65,7 @@ def _loop_of_sums(loop: Node, sums: dict[int, Node]) -> dict[Node, Node]:
 
 
 def _call_of_sums(call: Node, sums: dict[int, Node]) -> dict[Node, Node]:
-    """A call that returns the sums of what loops inside it add to; zero arguments stay zero inside."""
+    """Return replacements by a call that returns the sums of what loops inside it add to; zero arguments stay zero inside."""
     graph: Graph = call["graph"]
     taken = {k: node for k, node in sums.items() if _is_added_up(graph.results[k])}
     if not taken:
@@ -94,19 +94,19 @@ def _sum(value: Node) -> Node:
 
 
 def _is_added_up(value: Node) -> bool:
-    """Whether a value is a carry that a loop only adds to."""
+    """Return whether a value is a carry that a loop only adds to."""
     return value.op is ITEM and value.args[0].op is LOOP and _only_adds(value.args[0]["body"], value["index"])
 
 
 def _only_adds(body: Graph, k: int) -> bool:
-    """Whether the iterations of a loop add to carry ``k``, and do nothing else with it."""
+    """Return whether the iterations of a loop add to carry ``k``, and do nothing else with it."""
     carry = body.parameters[1 + k]
     others = [r for j, r in enumerate(body.results) if j != k]
     return bool(_terms(body.results[k], carry)) and carry not in _read([*others, *body.checked])
 
 
 def _terms(result: Node, carry: Node) -> list[Node] | None:
-    """The terms added to ``carry`` in ``result``, also in regions; None if ``result`` is another function of it."""
+    """Return the terms added to ``carry`` in ``result``, also in regions, or None if ``result`` is another function of it."""
     found: list[Node] = []
     while result is not carry:
         if result.op is add:
@@ -123,7 +123,7 @@ def _terms(result: Node, carry: Node) -> list[Node] | None:
 
 
 def _adds_within(result: Node, carry: Node) -> bool:
-    """Whether ``result`` comes from a region that begins with ``carry`` and only adds to it."""
+    """Return whether ``result`` comes from a region that begins with ``carry`` and only adds to it."""
     if result.op is not ITEM or result.args[0].op not in {LOOP, CALL}:
         return False
     region, k = result.args[0], result["index"]
@@ -139,7 +139,7 @@ def _adds_within(result: Node, carry: Node) -> bool:
 
 
 def _read(roots: Iterable[Node]) -> set[Node]:
-    """The nodes that ``roots`` depend on; of a region's arguments only those its result needs."""
+    """Return the nodes that ``roots`` depend on; of a region's arguments only those that its result needs."""
     found: set[Node] = set()
     stack = list(roots)
     while stack:
@@ -157,7 +157,7 @@ def _read(roots: Iterable[Node]) -> set[Node]:
 
 @lru_cache(maxsize=256)
 def _needed(region: Node, k: int) -> list[int]:
-    """The arguments that result ``k`` of a loop or call depends on."""
+    """Return the arguments that result ``k`` of a loop or call depends on."""
     graph: Graph = region["body" if region.op is LOOP else "graph"]
     own, carries = graph.parameters, region.params.get("carries", 0)
     wanted = {k}

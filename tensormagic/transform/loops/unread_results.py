@@ -1,6 +1,7 @@
 """Removes results of regions that nothing reads, and regions whose results a wider region computes as well.
 
-Carries and branches' results that nothing reads go, with what they alone need; a carry that no iteration changes is a constant.
+Carries and results of branches that nothing reads are removed, with what they alone need; a carry that no iteration
+changes becomes a constant.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from tensormagic.transform.waits import without_waiting
 
 
 def tidied(results: Sequence[Node], *, level: str = "stable", told: Told | None = None) -> list[Node]:
-    """``results`` over regions that compute only what is read, each once; sums may be reordered unless ``"exact"``.
+    """Return ``results`` over regions that compute only what is read, each once; sums may be reordered unless ``"exact"``.
 
     At ``"real"``, functions of one matrix share their work, with other digits than one of them alone. ``told`` logs the
     rewrites.
@@ -46,7 +47,7 @@ def tidied(results: Sequence[Node], *, level: str = "stable", told: Told | None 
 
 
 def numbers_within(graph: Graph, seen: dict[Graph, Graph] | None = None) -> Graph:
-    """The graph with numbers broadcast inside of loops, at every depth, so that rules see that they are numbers."""
+    """Return the graph with numbers broadcast inside of loops, at every depth, so that rules see that they are numbers."""
     seen = {} if seen is None else seen
     if graph in seen:
         return seen[graph]
@@ -73,7 +74,7 @@ def _regions(nodes: Iterable[Node]) -> list[Node]:
 
 @dataclass
 class _Tidy:
-    """The bodies tidied so far, the log, and the depth."""
+    """Tidies regions at every depth; keeps the bodies tidied so far, and the log."""
 
     exact: bool
     real: bool
@@ -95,7 +96,7 @@ class _Tidy:
         return self.told.done(results, found, within=bool(self.depth))
 
     def _goals(self, results: list[Node], read: Mapping[Node, set[int]]) -> Iterator[Sequence[tuple[Rule, Goals]]]:
-        """The possible rewrites, one step after another."""
+        """Yield the possible rewrites, one step after another."""
         if not self.exact:
             yield [(loop_rules.STRETCHED, stretched(read))]
         yield [(loop_rules.MERGED, _merged(read))]
@@ -113,7 +114,7 @@ class _Tidy:
             yield [(loop_rules.SHARED, shared(results))]
 
     def _narrowed(self, read: Mapping[Node, set[int]]) -> Sequence[tuple[Rule, Goals]]:
-        """The regions reduced to the results that are read; separately those that lose only a counter, or whose body has changed."""
+        """Return the regions reduced to the results that are read; separately those that lose only a counter, or whose body has changed."""
         narrow, same = dict[Node, Node](), dict[Node, Node]()
         for node, used in read.items():
             inner = {name: self._graph(value) for name, value in node.params.items() if isinstance(value, Graph)}
@@ -140,7 +141,7 @@ class _Tidy:
 
 
 def _drops(region: Node, found: Sequence[Node | None]) -> bool:
-    """Whether anything but a counter is no longer computed."""
+    """Return whether anything but a counter is no longer computed."""
     ends = {end.args[0] if end.op is ITEM else end for end in found if end is not None}
     kept = Counter(t for end in ends for t in end.types)
     return any(t.shape or t.inexact for t in Counter(region.types) - kept)
@@ -151,7 +152,7 @@ def _summed(read: Iterable[Node]) -> dict[Node, Node]:
 
 
 def _read(results: Sequence[Node]) -> dict[Node, set[int]]:
-    """The results of each region that are read."""
+    """Return for each region the numbers of its results that are read."""
     nodes = topological(results)
     found = {n: set[int]() if len(n.types) > 1 else {0} for n in _regions(nodes)}
     for n in nodes:
@@ -181,7 +182,7 @@ def _merged(read: Mapping[Node, set[int]]) -> dict[Node, Node]:
 
 
 def _wider(small: Node, used: set[int], group: Sequence[Node]) -> Node | None:
-    """A region in ``group`` whose results begin with those of ``small``; else None."""
+    """Return a region in ``group`` whose results begin with those of ``small``, or None."""
     count = len(small.types)
     several = [n for n in group if len(n.types) > count and n.types[:count] == small.types]
     if not several:
@@ -198,7 +199,7 @@ def _wider(small: Node, used: set[int], group: Sequence[Node]) -> Node | None:
 
 
 def _region_of(end: Node | None, region: Node) -> Node | None:
-    """The region that replaces ``region`` for a result; None if the result is one of its operands."""
+    """Return the region that replaces ``region`` for a result, or None if the result is one of its operands."""
     if end is None or end in region.args:
         return None
     found = end.args[0] if end.op is ITEM else end
@@ -206,7 +207,7 @@ def _region_of(end: Node | None, region: Node) -> Node | None:
 
 
 def narrowed(node: Node, used: set[int]) -> list[Node | None]:
-    """The results ``used`` of a region reduced to these; None for the others."""
+    """Return the results ``used`` of a region reduced to these, or None for the others."""
     return _narrow_loop(node, used) if isinstance(node.op, Repeat) else _narrow_branches(node, used)
 
 
@@ -229,7 +230,7 @@ def _narrow_branches(node: Node, used: set[int]) -> list[Node | None]:
 def _read_by_any(
     graphs: Sequence[tuple[Graph, Sequence[Node]]], needed: Iterable[int] = (), first: int = 0
 ) -> set[int]:
-    """The operands that results of graphs need, or that carry a size in one of these graphs.
+    """Return the operands that results of graphs need, or that carry a size in one of these graphs.
 
     Parameters
     ----------
@@ -248,14 +249,14 @@ def _read_by_any(
 
 
 def _reached(results: Sequence[Node], graph: Graph) -> set[int]:
-    """The parameters that results need, and those that carry the sizes of these and of the guards."""
+    """Return the parameters that results need, and those that carry the sizes of these and of the guards."""
     nodes = set(topological([*results, *graph.checked]))
     needed = {k for k, p in enumerate(graph.parameters) if p in nodes}
     return needed | _saying_sizes(graph, needed, results)
 
 
 def _saying_sizes(graph: Graph, needed: set[int], results: Sequence[Node]) -> set[int]:
-    """Further parameters, so that every mentioned size is an axis of some parameter."""
+    """Return further parameters that are needed so that every mentioned size is an axis of some parameter."""
     own = graph.parameters
     nodes = topological([*results, *graph.checked, *(own[k] for k in needed)])
     wanted = symbols_in(s for g in graph.guards for s in (g[0], g[2])).keys() | {a for n in nodes for a in n.symbols}
@@ -272,7 +273,10 @@ def _saying_sizes(graph: Graph, needed: set[int], results: Sequence[Node]) -> se
 def _read_in_the_end(
     body: Graph, test: Graph | None, moving: set[int], used: set[int], first: int
 ) -> tuple[set[int], set[int]]:
-    """The ``moving`` carries that the ``used`` results, or the test, depend on in the end; and all that these read."""
+    """Return the ``moving`` carries that the ``used`` results or the test depend on after any number of iterations.
+
+    Also return all operands that these read.
+    """
     tested = [] if test is None else [(test, test.results)]
     needed = used | ({k for k in _reached(test.results, test) if k in moving} if test is not None else set())
     while True:

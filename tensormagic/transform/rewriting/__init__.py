@@ -66,19 +66,19 @@ THEMES: tuple[ModuleType, ...] = (
 
 
 def rules_in(module: ModuleType) -> Iterator[Rule]:
-    """The rules that a module defines, in the order of its text."""
+    """Yield the rules that a module defines, in the order of its text."""
     for value in vars(module).values():
         if isinstance(value, tuple) and value and all(isinstance(r, Rule) for r in value):
             yield from value
 
 
 def theme(module: ModuleType) -> str:
-    """The name under which a module's rules can be switched off."""
+    """Return the name under which a module's rules can be switched off."""
     return module.__name__.rpartition(".")[2]
 
 
 def rules(level: str) -> list[Rule]:
-    """The rules that ``level`` allows, without switched-off themes; those of the strictest level come last."""
+    """Return the rules that ``level`` allows, without switched-off themes; those of the strictest level come last."""
     base, off = parted(level)
     allowed = LEVELS[: LEVELS.index(base) + 1]
     every = [rule for module in THEMES if theme(module) not in off for rule in rules_in(module)]
@@ -90,7 +90,7 @@ installed: dict[str, tuple[Rule, ...]] = {}
 
 
 def own_rules(level: str) -> tuple[Rule, ...]:
-    """The user's installed rules that ``level`` allows."""
+    """Return the user's installed rules that ``level`` allows."""
     allowed = LEVELS[: LEVELS.index(parted(level)[0]) + 1]
     return tuple(rule for rules in installed.values() for rule in rules if rule.level in allowed)
 
@@ -99,7 +99,7 @@ Choices = tuple[str, tuple[Rule, ...], str]
 
 
 def choices(level: str = "", device: str = "") -> Choices:
-    """What determines a value beside its graph: the level with what is switched off, the user's rules it allows, and the device.
+    """Return what determines a value beside its graph: the level with what is switched off, the user's rules it allows, and the device.
 
     Defaults are the current settings. Values, executables and the programs of functions are cached under this key. The
     tier is not part of it: a value is not computed again by another tier.
@@ -108,7 +108,7 @@ def choices(level: str = "", device: str = "") -> Choices:
 
 
 def chosen(level: str, device: str) -> Choices:
-    """The same for just this level and device."""
+    """Return :func:`choices` for just this level and device."""
     return (level, own_rules(level), device) if installed else _bare(level, device)
 
 
@@ -120,7 +120,7 @@ def _bare(level: str, device: str) -> Choices:
 def table(
     level: str, extra: tuple[Rule, ...] = (), *, early: bool = False, folds: bool = True, differentiated: bool = False
 ) -> Table:
-    """The rules of ``level``, indexed; ``extra`` ones are tried first.
+    """Return the rules of ``level``, indexed; ``extra`` ones are tried first.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def _table(level: str, extra: tuple[Rule, ...], early: bool, folds: bool, differ
 
 @cache
 def _last(level: str) -> Table:
-    """The rules that come after all others, with the housekeeping for their results."""
+    """Return the rules that are applied after all others at ``level``, with the housekeeping rules for their results."""
     along = parted(level)[0] == "real"
     return Table(
         [r for r in rules(level) if r in _COME_LAST or (r.quiet and r.level == "exact")],
@@ -195,12 +195,12 @@ class Rewritten:
 
     @property
     def notable(self) -> list[Firing]:
-        """The rules that fired, without housekeeping, for display."""
+        """The rules that fired, for display: without housekeeping rules."""
         return [f for f in self.fired if not f.rule.quiet]
 
 
 def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> Rewritten:
-    """The normal form of ``graph``.
+    """Return the normal form of ``graph``.
 
     Parameters
     ----------
@@ -228,12 +228,12 @@ def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> 
 
 
 def _has_a_body(node: Node) -> bool:
-    """Whether there are regions, or values that wait for checks: most graphs have none."""
+    """Return whether there are regions, or values that wait for checks: most graphs have none."""
     return node.op.kind == "region" or node.op is AFTER
 
 
 def _at_once(graph: Graph, base: str, told: Told) -> Graph:
-    """The graph with array operations in place of loops whose iterations are independent."""
+    """Return the graph with array operations in place of loops whose iterations are independent."""
     if base == "exact":
         return graph
     within = numbers_within(graph)
@@ -247,14 +247,14 @@ def _at_once(graph: Graph, base: str, told: Told) -> Graph:
 
 
 def _is_rounded(end: Node) -> bool:
-    """Whether a loop's result has the same bits wherever an element lies: it uses only correctly rounded operations."""
+    """Return whether a loop's result has the same bits wherever an element lies: it uses only correctly rounded operations."""
     body: Graph = loop_rules.region_of(end)["body"]
     kinds = {"leaf", "move", "update"}
     return all(n.op.kind in kinds or (n.op.kind == "pointwise" and n.op.name in parts.ROUNDED) for n in body.nodes)
 
 
 def _tidied(graph: Graph, level: str, extra: Iterable[Rule]) -> tuple[Graph, Log]:
-    """The graph with tidied regions, and with rewrites that become possible after rules have seen the loops' bodies."""
+    """Return the graph with its regions tidied, and rewritten again where rules within loop bodies have made more rewrites possible."""
     base, told = parted(level)[0], Told()
     new = graph.with_results(tidied(graph.results, level=base, told=told))
     again = _without_loops(new, base, told)  # of what rules have made of iterations
@@ -269,7 +269,7 @@ def _tidied(graph: Graph, level: str, extra: Iterable[Rule]) -> tuple[Graph, Log
 
 
 def _without_loops(graph: Graph, base: str, told: Told) -> Graph:
-    """The graph with scans in place of loops that store running sums and the like."""
+    """Return the graph with scans in place of loops that store running sums and the like."""
     goals = scanned(graph.results, parts.ROUNDED if base == "exact" else None)
     if not goals:
         return graph
@@ -282,7 +282,7 @@ def _without_loops(graph: Graph, base: str, told: Told) -> Graph:
 
 
 def _normal(graph: Graph, level: str, extra: Iterable[Rule]) -> tuple[Graph, Log]:
-    """The graph rewritten by the rules of a level and the user's own."""
+    """Return the graph rewritten by the rules of a level and the user's own."""
     base = parted(level)[0]
     own = (*extra, *own_rules(level))
     rounded = base != "exact" and constants.are_rounded(graph.nodes)
@@ -291,21 +291,21 @@ def _normal(graph: Graph, level: str, extra: Iterable[Rule]) -> tuple[Graph, Log
 
 
 def _comes_last(node: Node) -> bool:
-    """Whether a rule of the last table may apply here, or inside a region: a quick test."""
+    """Return whether a rule of the last table may apply here, or inside a region: a quick test."""
     if node.op.kind == "region":
         return any(_comes_last(n) for g in node.params.values() if isinstance(g, Graph) for n in g.nodes)
     return identities.has_two_forms(node) or singular.is_square_less_a_number(node)
 
 
 def rewrite_with(graph: Graph, rules: tuple[Rule, ...]) -> Graph:
-    """The normal form of ``graph`` under the given rules alone."""
+    """Return the normal form of ``graph`` under the given rules alone."""
     return rewrite_graph(graph, Table(rules))[0]
 
 
 def rewrite_nodes(
     results: Sequence[Node], level: str = "stable", extra: Iterable[Rule] = (), *, differentiated: bool = False
 ) -> tuple[list[Node], Log]:
-    """The normal forms of open nodes. Before differentiation, pass ``differentiated``; the gradient is rewritten again later."""
+    """Return the normal forms of open nodes. Before differentiation, pass ``differentiated``; the gradient is rewritten again later."""
     level = config.level(level)
     order = topological(results)
     base = parted(level)[0]

@@ -18,7 +18,7 @@ Decorator = Callable[..., Any]
 
 
 def fit(replacement: Any, node: Node) -> Node | None:
-    """``replacement`` converted to the type of ``node`` (dtype, shape and form); None if it does not fit."""
+    """Return ``replacement`` converted to the type of ``node`` (dtype, shape and form), or None if it does not fit."""
     t = node.type
     if not isinstance(replacement, Node):
         replacement = constant(replacement)
@@ -43,7 +43,7 @@ def rule_of(
     source: str,
     level: str = "real",
 ) -> Rule:
-    """A rule of the user's, taken at their word; it may fire once for each node of a graph."""
+    """Return a rule of the user's, taken at their word; it may fire once for each node of a graph."""
     readers = [(check, (name,)) for check, name in checks]
     rule = pattern_rule(
         pattern, replacement, readers, fit, level=level, kinds="iuf", source=source, assumptions=assumed, fuel=1

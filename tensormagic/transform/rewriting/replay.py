@@ -1,4 +1,4 @@
-"""The steps of a rewriting, one after the other: what was logged is done again up to each rule that fired."""
+"""Replays a rewriting step by step: what was logged is done again up to each rule that fired."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_STEPS = 120
 
 
 def replayed(graph: Graph, fired: Sequence[Firing], last: Graph) -> Iterator[tuple[tuple[Firing, ...], Graph]]:
-    """The steps of a rewriting: for each, the rules that fired and the graph after them.
+    """Yield the steps of a rewriting: for each, the rules that fired and the graph after them.
 
     Parameters
     ----------

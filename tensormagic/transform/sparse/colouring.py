@@ -1,6 +1,6 @@
-"""Colours for the columns of a sparse matrix: columns of one colour are computed in one pass, and taken apart afterwards.
+"""Colours for the columns of a sparse matrix: columns of one colour are computed in one pass, and separated afterwards.
 
-Greedy, with the colours of a row as the bits of an integer.
+The colouring is greedy, with the colours of a row as the bits of an integer.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ Indices = np.ndarray[Any, np.dtype[Any]]
 
 
 def _lists(pattern: Any) -> list[list[int]]:
-    """The columns of each row of a CSR matrix."""
+    """Return the columns of each row of a CSR matrix."""
     ends, indices = pattern.indptr.tolist(), pattern.indices.tolist()
     return [indices[a:b] for a, b in itertools.pairwise(ends)]
 
 
 def column_colours(pattern: Any) -> Indices:
-    """A colour for each column of a CSR matrix; no row has two columns of one colour."""
+    """Return a colour for each column of a CSR matrix; no row has two columns of one colour."""
     rows, columns = pattern.shape
     if rows and int(np.diff(pattern.indptr).max()) == columns:
         return np.arange(columns)
@@ -34,7 +34,7 @@ def column_colours(pattern: Any) -> Indices:
 
 
 def _lowest(rows: list[int], taken: list[int]) -> tuple[int, int]:
-    """The first colour that none of the rows uses, and its bit."""
+    """Return the first colour that none of the rows uses, and its bit."""
     used = 0
     for row in rows:
         used |= taken[row]
@@ -43,7 +43,7 @@ def _lowest(rows: list[int], taken: list[int]) -> tuple[int, int]:
 
 
 def star_colours(pattern: Any) -> Indices:
-    """A colour for each column of a symmetric CSR matrix, suitable for :func:`star_places`.
+    """Return a colour for each column of a symmetric CSR matrix, suitable for :func:`star_places`.
 
     Neighbours differ, and two neighbours of a column share a colour only if it is greater than the column's: so every
     path over four columns has three colours.
@@ -70,6 +70,6 @@ def star_colours(pattern: Any) -> Indices:
 
 
 def star_places(rows: Indices, columns: Indices, colours: Indices) -> tuple[Indices, Indices]:
-    """For each entry of a symmetric matrix, the pass and the row in which it is not mixed with others."""
+    """Return for each entry of a symmetric matrix the pass and the row in which it is not mixed with others."""
     swapped = colours[rows] < colours[columns]
     return colours[np.where(swapped, rows, columns)], np.where(swapped, columns, rows)

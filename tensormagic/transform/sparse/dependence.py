@@ -1,6 +1,7 @@
-"""Sets of columns as numbers: which entries of an input each element of an array depends on.
+"""Sets of columns as integer codes: which entries of an input each element of an array depends on.
 
-An element has a code: 0 for nothing, 1 for everything, others for a set that is kept once for all that share it.
+The code 0 stands for nothing, 1 for everything, and others for a set that is stored once for all elements that share
+it.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ class Sets:
         self._used = 0
 
     def single(self, first: int, count: int) -> Codes:
-        """Codes of ``count`` singletons, columns ``first`` onwards."""
+        """Return codes for ``count`` sets of one column each, from ``first`` onwards."""
         if self.columns == 1:
             return np.full(count, EVERYTHING, np.int64)
         return self._added(np.ones(count, np.int64), np.arange(first, first + count))
 
     def lengths(self, codes: Codes) -> Codes:
-        """How many columns each set has."""
+        """Return the number of columns in each set."""
         return self._lengths[codes]
 
     def members(self, codes: Codes) -> tuple[Codes, Codes]:
-        """Pairs of a position in ``codes`` and a column in the set there."""
+        """Return pairs of a position in ``codes`` and a column in the set there."""
         lengths = self._lengths[codes]
         owners = np.repeat(np.arange(codes.size), lengths)
         offsets = np.arange(owners.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -50,7 +51,7 @@ class Sets:
         return owners, np.where(whole, offsets, self._members[places])
 
     def union(self, a: Codes, b: Codes) -> Codes:
-        """Element by element, the union of two sets."""
+        """Return the union of two sets, element by element."""
         if a is b:
             return a
         found = np.where((a == b) | (b == NOTHING), a, np.where(a == NOTHING, b, -1))
@@ -64,7 +65,7 @@ class Sets:
         return found
 
     def unions(self, groups: Codes, codes: Codes, count: int) -> Codes:
-        """For each of ``count`` groups, the union of the sets that ``groups`` assigns to it."""
+        """Return for each of ``count`` groups the union of the sets that ``groups`` assigns to it."""
         found = np.zeros(count, np.int64)
         found[groups[codes == EVERYTHING]] = EVERYTHING
         some = (codes > EVERYTHING) & (found[groups] == NOTHING)
@@ -86,7 +87,7 @@ class Sets:
         return found
 
     def _added(self, lengths: Codes, members: Codes) -> Codes:
-        """Codes of new sets; ``members`` lists their columns, one set after the other."""
+        """Return codes for new sets; ``members`` lists their columns, one set after the other."""
         end = self._used + members.size
         if end > self._members.size:
             self._members = np.concatenate([self._members[: self._used], np.zeros(end, np.int64)])

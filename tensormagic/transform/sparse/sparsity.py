@@ -1,8 +1,8 @@
 """The structure of a linear map that a graph computes: which entries of its input each element of its results depends on.
 
 The graph is followed at its actual sizes, operation by operation, with a set of columns for each element. Where an
-operation has no rule of its own, or an index is not known, every element depends on all that any of them does: the
-structure may say too much, and never too little.
+operation has no rule of its own, or an index is not known, every element depends on everything that any of them
+depends on: the structure may contain too much, and never too little.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Frame:
         self.known: dict[Node, Any] = {}
 
     def run(self) -> list[Structure]:
-        """What each result depends on."""
+        """Return what each result depends on."""
         for node in self.graph.nodes:
             if node not in self.found:
                 moving = any(self.found.get(a) is not None for a in node.args)
@@ -85,11 +85,11 @@ class Frame:
     # what rules ask for
 
     def shape(self, node: Node) -> tuple[int, ...]:
-        """The shape of a node's value."""
+        """Return the shape of a node's value."""
         return tuple(self.size(s) for s in node.type.shape)
 
     def size(self, size: Size) -> int:
-        """The number that a size is.
+        """Return the number that a size is.
 
         Raises
         ------
@@ -105,7 +105,7 @@ class Frame:
         return found
 
     def position(self, size: Size) -> int | None:
-        """The number that a size is; None if it is unknown."""
+        """Return the number that a size is, or None if it is unknown."""
         if isinstance(size, int):
             return size
         found = [self.sizes[a] if isinstance(a, Symbol) else self.value(a) for a in atoms(size)]
@@ -114,7 +114,7 @@ class Frame:
         return evaluate(size, lambda a: self.sizes[a] if isinstance(a, Symbol) else int(self.value(a)))
 
     def codes(self, node: Node) -> Codes:
-        """What each element of an array depends on."""
+        """Return for each element of an array the code of what it depends on."""
         found = self.found.get(node)
         shape = self.shape(node)
         if found is None:
@@ -122,7 +122,7 @@ class Frame:
         return np.full(shape, pooled(self.sets, [found])) if isinstance(found, Pool) else found
 
     def all_of(self, node: Node) -> Any:
-        """Let every element (or tape) depend on all that the operands depend on."""
+        """Return the structure in which every element (or tape) depends on all that the operands depend on."""
         code = pooled(self.sets, [self.found.get(a) for a in node.args])
         ends = [Pool({None: np.asarray(code)}) if t.form == "tape" else self._full(t.shape, code) for t in node.types]
         return tuple(ends) if len(node.types) > 1 else ends[0]
@@ -131,7 +131,7 @@ class Frame:
         return np.full(tuple(self.size(s) for s in shape), code, np.int64)
 
     def value(self, node: Node) -> Any:
-        """The value of a node, or ``UNKNOWN``."""
+        """Return the value of a node, or ``UNKNOWN``."""
         for n in topological([node], stop=self.known.__contains__):
             if n not in self.known:
                 self.known[n] = self._value(n)
@@ -196,7 +196,7 @@ def _loop(frame: Frame, node: Node) -> list[Structure]:
 
 
 def _carried(iteration: Frame, result: Node, body: Graph, values: Sequence[Thunk]) -> Thunk:
-    """The value of a carry after an iteration, if it is unchanged or an integer; else unknown."""
+    """Return the value of a carry after an iteration, if it is unchanged or an integer, else unknown."""
     if result in body.parameters[1:]:
         return values[body.parameters.index(result) - 1]
     if result.type.dtype.kind not in "biu":
@@ -210,7 +210,7 @@ def _while(frame: Frame, node: Node) -> list[Structure]:
 
 
 def _closure(frame: Frame, node: Node, operands: Sequence[Node], first: int) -> list[Structure]:
-    """Dependences that hold for every iteration: iterate until nothing is added."""
+    """Return dependences that hold for every iteration: those of one iteration, repeated until nothing is added."""
     body, carries = node["body"], node["carries"]
     structures, values = _given(frame, operands)
     own = body.parameters[first:]
@@ -238,7 +238,7 @@ def _widened(structure: Structure) -> Structure:
 
 
 def joined(sets: Sets, a: Any, b: Any) -> Any:
-    """The union of what two arrays, or tapes, depend on."""
+    """Return the union of what two arrays, or tapes, depend on."""
     if a is None or b is None:
         return b if a is None else a
     if isinstance(a, Pool) or isinstance(b, Pool):
@@ -251,7 +251,7 @@ def _one(sets: Sets, a: Any, b: Any) -> Codes:
 
 
 def weight(sets: Sets, structure: Any) -> int:
-    """The number of dependences, which grows whenever one is added."""
+    """Return the number of dependences, which grows whenever one is added."""
     if structure is None:
         return 0
     if isinstance(structure, Pool):
@@ -273,7 +273,7 @@ _REGIONS: Mapping[Operation, Callable[[Frame, Node], list[Structure]]] = {
 
 
 def structure(graph: Graph, moving: Sequence[int], values: Sequence[Any]) -> tuple[Any, set[int]]:
-    """The structure of the results of ``graph``, which are linear in some parameters, and what it was read from.
+    """Return the structure of the results of ``graph``, which are linear in some parameters, and what it was read from.
 
     Parameters
     ----------
@@ -319,6 +319,6 @@ def structure(graph: Graph, moving: Sequence[int], values: Sequence[Any]) -> tup
 
 
 def mentions_custom(graph: Graph) -> bool:
-    """Whether ``graph`` has a derivative defined by the user: a second derivative need not be symmetric then."""
+    """Return whether ``graph`` has a derivative defined by the user: a second derivative need not be symmetric then."""
     inner = [v for n in graph.nodes for v in n.params.values() if isinstance(v, Graph)]
     return any(n.op is CUSTOM for n in graph.nodes) or any(map(mentions_custom, inner))

@@ -1,4 +1,4 @@
-"""How each operation hands on the structure of its operands; None where it has to be taken for dense."""
+"""How each operation's structure follows from the structure of its operands; None where it has to be taken for dense."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ class Pool:
         self.entries = entries
 
     def joined(self, sets: Sets, other: Pool) -> Pool:
-        """What either of two tapes depends on."""
+        """Return the dependences of both tapes, joined."""
         found = self
         for place, entry in other.entries.items():
             found = found.put(sets, place, entry)
         return found
 
     def put(self, sets: Sets, place: Any, entry: Any) -> Pool:
-        """A pool in which an entry also depends on something."""
+        """Return a pool in which an entry depends on something more."""
         old = self.entries.get(place)
         if old is not None:
             entry = sets.union(old, entry) if _alike(old, entry) else np.asarray(pooled(sets, [old, entry]))
         return Pool({**self.entries, place: entry})
 
     def at(self, place: Any) -> list[Any]:
-        """What an entry may be."""
+        """Return the dependences that an entry may have, given that its place may be unknown."""
         places = self.entries if place is None else [p for p in (place, None) if p in self.entries]
         return [self.entries[p] for p in places]
 
@@ -63,7 +63,7 @@ def _alike(a: Any, b: Any) -> bool:
 
 
 def pooled(sets: Sets, structures: Sequence[Any]) -> int:
-    """The code of the union of everything that elements of some structures depend on."""
+    """Return the code of the union of everything that elements of some structures depend on."""
     found: list[Codes] = []
     stack = list(structures)
     while stack:
@@ -92,7 +92,7 @@ def _pointwise(frame: Frame, node: Node) -> Codes:
 
 
 def _moved(frame: Frame, node: Node) -> Codes | None:
-    """Elements that move: NumPy moves their codes."""
+    """Return the codes moved by NumPy as the op moves elements, or None if a size is not known."""
     if any(frame.position(s) is None for s in _sizes(node)):
         return None
     value = node.op.evaluate(node, [frame.codes(a) for a in node.args], frame.size)
@@ -100,7 +100,7 @@ def _moved(frame: Frame, node: Node) -> Codes | None:
 
 
 def _sizes(node: Node) -> list[Any]:
-    """The sizes that a node's parameters mention."""
+    """Return the sizes that a node's parameters mention."""
     found: list[Any] = []
     stack: list[Any] = list(node.params.values())
     while stack:
@@ -133,7 +133,7 @@ def _of_operand(number: int) -> Rule:
 
 
 def _reduced(sets: Sets, codes: Codes, axes: Sequence[int]) -> Codes:
-    """The unions along axes, which become 1."""
+    """Return the unions along axes, whose extents become 1."""
     shape = tuple(1 if k in axes else n for k, n in enumerate(codes.shape))
     groups = np.broadcast_to(np.arange(int(np.prod(shape))).reshape(shape), codes.shape)
     return sets.unions(groups.ravel(), codes.ravel(), int(np.prod(shape))).reshape(shape)
@@ -146,7 +146,7 @@ def _fold(frame: Frame, node: Node) -> Codes:
 
 
 def _running(frame: Frame, node: Node) -> Codes | None:
-    """Each element depends on those up to it along the axis."""
+    """Return the structure of a running fold: each element depends on those up to it along the axis."""
     codes = frame.codes(node.args[0])
     (axis,) = node["axes"]
     extent = codes.shape[axis]
@@ -160,13 +160,13 @@ def _running(frame: Frame, node: Node) -> Codes | None:
 
 
 def _along_axis(frame: Frame, node: Node) -> Codes | None:
-    """Transforms along one axis, which may change its extent."""
+    """Return the structure of a transform along one axis, which may change its extent."""
     shape, axis = frame.shape(node), node["axis"]
     return np.broadcast_to(_reduced(frame.sets, frame.codes(node.args[0]), [axis]), shape)
 
 
 def _matrices(frame: Frame, node: Node) -> Codes | None:
-    """A library call for each matrix of a stack."""
+    """Return the structure of a library call for each matrix of a stack, or None for other shapes."""
     if len(node.types) > 1:
         return None
     shape = frame.shape(node)
@@ -194,7 +194,7 @@ def _contract(frame: Frame, node: Node) -> Codes:
 
 
 def _factor(frame: Frame, node: Node, k: int, inputs: Sequence[str], output: str) -> Codes:
-    """What the result depends on through operand ``k``."""
+    """Return what the result depends on through operand ``k``."""
     codes, own, letters = frame.codes(node.args[k]), inputs[k], inputs[1 - k]
     other = frame.value(node.args[1 - k])
     if isinstance(other, np.ndarray):
@@ -215,7 +215,7 @@ def _factor(frame: Frame, node: Node, k: int, inputs: Sequence[str], output: str
 def _selected(
     frame: Frame, codes: Codes, own: str, places: dict[str, Any], output: str, shape: tuple[int, ...]
 ) -> Codes:
-    """The dependence through the nonzero entries of the other, known operand."""
+    """Return the dependence through the nonzero entries of the other, known operand."""
     rest = [(letter, n) for letter, n in zip(own, codes.shape, strict=True) if letter not in places]
     grid = np.indices([n for _, n in rest]).reshape(len(rest), int(np.prod([n for _, n in rest])))
     count = len(next(iter(places.values())))
@@ -256,7 +256,10 @@ def _scattered(frame: Frame, node: Node) -> Codes:
 
 
 def _convolved(frame: Frame, node: Node) -> Codes | None:
-    """Element ``i + j`` depends on element ``i`` of one operand, through element ``j`` of the other."""
+    """Return the structure of a convolution, or None if it is too large.
+
+    Element ``i + j`` depends on element ``i`` of one operand, through element ``j`` of the other.
+    """
     a, v = (frame.shape(x) for x in node.args)
     if len(a) != 1 or a[0] * v[0] > _PAIRS:
         return None

@@ -1,7 +1,10 @@
-"""Sums in which each function is replaced by the start of its series and a remainder: common leading terms cancel exactly. Knows no rules.
+"""Differences in which each function is replaced by the first terms of its series and a remainder, so that common terms cancel exactly.
 
-``1 - (1 - x)**y * (1 + x * y)`` is a polynomial in ``x``, ``y`` and what the power is less ``1 - x * y``. Functions begin with a number
-(``exp(u)`` is 1 and ``expm1(u)``); where that leaves terms that cancel again, with what is small, too (1, ``u``, and a series).
+Knows no rules.
+
+``1 - (1 - x)**y * (1 + x * y)`` is a polynomial in ``x``, ``y`` and the remainder of the power, which is the power
+minus ``1 - x * y``. At order 1 a function is replaced by its value at 0 and a remainder (``exp(u)`` is 1 and
+``expm1(u)``); if the terms that are left cancel again, at order 2 by its linear term, too (1, ``u``, and a series).
 """
 
 from __future__ import annotations
@@ -93,23 +96,23 @@ class _Beginnings(Reading):
         return super()._read(text, depth) if found is None else found
 
     def number(self, value: Fraction | int) -> Quotient:
-        """A number."""
+        """Return a number as a quotient."""
         return Quotient({NOTHING: value} if value else {}, Counter())
 
     def one(self, node: Node) -> Quotient:
-        """What is read no further."""
+        """Return ``node`` as an atom that is not read further."""
         return Quotient(self.atom(bare(node)), Counter())
 
     def total(self, *terms: Quotient) -> Quotient:
-        """A sum."""
+        """Return the sum of quotients."""
         return reduce(lambda a, b: self.sum(a, b, 1), terms)
 
     def times(self, a: Quotient, value: Fraction | int) -> Quotient:
-        """A multiple."""
+        """Return ``value * a``."""
         return product(a, self.number(value))
 
     def rest(self, text: Node) -> Quotient:
-        """The remainder of a function after its leading terms, as a series."""
+        """Return the remainder ``text`` of a function after its leading terms, as an atom with a series; raise TooLarge if it has none."""
         found = less_beginning(text, text.type.dtype)
         if found is None:
             raise TooLarge
@@ -118,17 +121,17 @@ class _Beginnings(Reading):
         return self.one(found.value)
 
     def up_to(self, small: Node) -> None:
-        """Require that ``small`` is small."""
+        """Require that ``small`` is near 0."""
         self.near[less(absolute(small), _NEAR)] = None
 
     def small(self, node: Node, depth: int) -> Quotient | None:
-        """``node`` read as a quotient that vanishes at 0; None if it does not."""
+        """Return ``node`` as a quotient that vanishes at 0, or None if it does not vanish there, or is not accurate."""
         found = self.of(node, depth)
         return None if NOTHING in found.top or not found.top or not _is_accurate(node) else found
 
 
 def _is_accurate(node: Node) -> bool:
-    """Whether a small value is accurate: a product of such, a function, or a sum of given numbers."""
+    """Return whether a small value is accurate: a product of such, a function, or a sum of given numbers."""
     inner = bare(node)
     if inner.op in {add, subtract}:
         terms = sum_of(inner).terms
@@ -140,7 +143,7 @@ _PRODUCTS = frozenset((multiply, divide, negative, square))
 
 
 def _less_one(base: Node) -> Node | None:
-    """``x`` of ``1 + x``, as written: a quotient by 12 is not a multiple of a rounded number."""
+    """Return ``x`` if ``base`` is ``1 + x``, else None; a quotient by 12 is not taken for a multiple of a rounded number."""
     inner = bare(base)
     for one, other in (inner.args, inner.args[::-1]) if inner.op is add else ():
         if number_of(bare(one)) == 1:
@@ -161,7 +164,7 @@ def _rise(of: _Beginnings, text: Node, depth: int) -> Quotient | None:
 
 
 def _risen(of: _Beginnings, rise: Node, meant: Quotient | None, number: int) -> Quotient | None:
-    """``exp(rise)``, or that less 1."""
+    """Return ``exp(rise)``, or ``expm1(rise)`` if ``number`` is 0, where ``meant`` is the linear term; None if ``meant`` is None."""
     if meant is None:
         return None
     if of.order == 1:
@@ -171,7 +174,7 @@ def _risen(of: _Beginnings, rise: Node, meant: Quotient | None, number: int) -> 
 
 
 def _power(of: _Beginnings, text: Node, depth: int) -> Quotient | None:
-    """A power whose base is near 1, or whose exponent is small."""
+    """Return a power whose base is near 1, or whose exponent is small, or None for other powers."""
     base, exponent = text.args
     n, more = number_of(bare(exponent)), _less_one(base)
     if n is not None and (n.denominator == 1 and abs(n) <= _WHOLE):
@@ -191,7 +194,7 @@ _WHOLE = 4
 
 
 def _logarithm_of(of: _Beginnings, more: Node, depth: int) -> Quotient | None:
-    """The logarithm of 1 and ``more``."""
+    """Return ``log1p(more)``, or None if ``more`` does not vanish at 0."""
     meant = of.small(more, depth)
     if meant is None:
         return None
@@ -223,7 +226,7 @@ def _root(of: _Beginnings, text: Node, depth: int) -> Quotient | None:
 
 
 def _linear_or_product(base: Node) -> Node | None:
-    """``(1 - x) * (1 + x)`` minus 1, and the like."""
+    """Return ``base - 1`` without rounding if ``base`` is ``(1 - x) * (1 + x)`` or the like, else None."""
     inner = bare(base)
     if inner.op is not multiply:
         return None
@@ -269,7 +272,7 @@ def _odd(function: _Function) -> _Begins:
 
 
 def _without_sign(node: Node) -> tuple[Node, int]:
-    """The argument of an odd function without its sign, and the sign."""
+    """Return the argument of an odd function without its sign, and the sign."""
     inner = bare(node)
     return (inner.args[0], -1) if inner.op is negative else (node, 1)
 
@@ -303,7 +306,10 @@ BEGINS = ops_within((*_FUNCTIONS, "where"))
 
 
 def by_beginnings(a: Node, b: Node) -> Apart | None:
-    """``a - b`` by remainders of functions beyond their leading terms, if these cancel; ``local`` if a series is lighter.
+    """Return ``a - b`` by the remainders of functions after their leading terms, or None if these do not cancel.
+
+    The result is ``local`` if a series is lighter, and ``rough`` if the sides also cancel for operands near each
+    other, and so does the form.
 
     ``rough`` if the sides cancel for operands near each other, and so does the form.
     """
@@ -324,7 +330,7 @@ def by_beginnings(a: Node, b: Node) -> Apart | None:
 
 
 def _first(a: Node, b: Node, places: list[_Numbers]) -> Apart | None:
-    """The first form that is good at all of these places."""
+    """Return the form of the lowest order that is good at all of these places, or None."""
     return next((f for order in (1, 2) if (f := _by_order(a, b, order, places)) is not None), None)
 
 
@@ -336,7 +342,7 @@ _Numbers = dict[Node, float]
 
 
 def _near_zero(leaves: list[Node]) -> Iterator[_Numbers]:
-    """All operands small, and each one alone."""
+    """Yield numbers for the operands: all small, and each one small alone."""
     if leaves:
         yield {n: _SMALL * (1 + 0.37 * k) for k, n in enumerate(leaves)}
     if len(leaves) > 1:
@@ -345,13 +351,13 @@ def _near_zero(leaves: list[Node]) -> Iterator[_Numbers]:
 
 
 def _near_each_other(leaves: list[Node]) -> Iterator[_Numbers]:
-    """Small operands, two of which are near each other."""
+    """Yield numbers for the operands: all small, and two of them near each other."""
     numbers = {n: 4 * _SMALL * (1 + 0.37 * k) for k, n in enumerate(leaves)}
     yield from ({**numbers, m: numbers[n] * (1 + _SMALL)} for n, m in combinations(leaves, 2))
 
 
 def _cancelling(a: Node, b: Node, every: Iterable[_Numbers]) -> Iterator[_Numbers]:
-    """The numbers at which the sides cancel."""
+    """Yield those sets of numbers at which the two sides cancel."""
     for numbers in every:
         known = dict(numbers)
         with suppress(ArithmeticError, ValueError):
@@ -361,7 +367,7 @@ def _cancelling(a: Node, b: Node, every: Iterable[_Numbers]) -> Iterator[_Number
 
 
 def _leaves(*sides: Node) -> list[Node] | None:
-    """The nodes at which reading stops, if they are few and there are functions of them; else None."""
+    """Return the nodes at which reading stops, if they are few and there are functions of them, or None."""
     found: dict[Node, None] = {}
     seen: set[Node] = set()
     stack = [*map(bare, sides)]
@@ -383,7 +389,7 @@ def _leaves(*sides: Node) -> list[Node] | None:
 
 
 def _by_order(a: Node, b: Node, order: int, places: list[_Numbers]) -> Apart | None:
-    """The form with leading terms up to ``order``, if its terms cancel at none of these places; else None."""
+    """Return the form with leading terms up to ``order``, if its terms cancel at none of these places, or None."""
     reading = _Beginnings(order=order)
     found = over_one(reading, a, b)
     if found is None or not reading.near or not all(_is_better(reading, *found, at) for at in places):
@@ -411,7 +417,7 @@ def _size(node: Node) -> Node:
 
 
 def _is_better(reading: _Beginnings, whole: Quotient, sides: list[Polynomial], at: _Numbers) -> bool:
-    """Whether the terms of a form are small compared with the sides, and do not cancel, at these numbers."""
+    """Return whether the terms of a form are small compared with the sides, and do not cancel, at these numbers."""
     numbers = {**at, **{n: _number(text, at) for n, text in reading.rests.items()}}
     values = [_number(n, numbers) for n in reading.atoms]
     terms = _terms(whole.top, values)
@@ -424,7 +430,7 @@ def _number(node: Node, numbers: _Numbers) -> float:
 
 
 def _terms(p: Polynomial, values: list[float]) -> list[float]:
-    """The terms of a polynomial."""
+    """Return the values of the terms of a polynomial."""
     found: list[float] = []
     for powers, c in p.items():
         term = float(c)

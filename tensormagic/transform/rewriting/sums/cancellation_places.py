@@ -19,7 +19,7 @@ _ELSEWHERE = 1.37
 
 
 class Place:
-    """Where something is small: operands are read as series in ``small()``."""
+    """A place near which something is small: operands are read as series in ``small()``."""
 
     away = False
     """Whether it may be 0 where the text is something else."""
@@ -28,7 +28,7 @@ class Place:
 
     @property
     def opposite(self) -> bool:
-        """Whether it is the mirror image of the place before, where a sum may cancel, too."""
+        """Whether this place mirrors the place before it in the search, where a sum may cancel, too."""
         return False
 
     @property
@@ -38,41 +38,41 @@ class Place:
 
     @property
     def nearer(self) -> Mapping[Node, float]:
-        """The same four times nearer."""
+        """The same operands, four times nearer to the place."""
         return self.away_by(NEAR / 4)
 
     def away_by(self, distance: float) -> Mapping[Node, float]:
-        """Operands for which the small quantity has this value."""
+        """Return numbers for the operands for which the small quantity has the value ``distance``."""
         raise NotImplementedError
 
     def given(self, node: Node, known: int) -> dict[_Powers, Series] | None:
-        """An operand as a series in the small quantity; None if it must be read further."""
+        """Return an operand as a series in the small quantity, or None if it must be read further."""
         raise NotImplementedError
 
     def small(self) -> Node:
-        """What is small."""
+        """Return the small quantity."""
         raise NotImplementedError
 
     def fraction(self, power: Fraction, known: int) -> dict[_Powers, Series]:
-        """A broken power of it."""
+        """Return a power with a fractional exponent of the small quantity."""
         return {frozenset(((self.small(), power),)): number(Fraction(1), known)}
 
     def logarithm(self, known: int) -> dict[_Powers, Series]:
-        """Its logarithm."""
+        """Return the logarithm of the small quantity."""
         return {frozenset(((log(self.small()), Fraction(1)),)): number(Fraction(1), known)}
 
     def exponent(self, key: _Powers, own: Series) -> int | None:
-        """Which power of the small quantity the exponential of a product is; None for others."""
+        """Return which power of the small quantity the exponential of ``own`` times ``key`` is, or None if it is none."""
         del key, own
         return None
 
     def shifted(self, a: Mapping[_Powers, Series]) -> Node | None:
-        """The operand that ``a`` differs from by something small; else None."""
+        """Return the operand from which ``a`` differs by something small, or None."""
         del a
         return None
 
     def beside(self, key: _Powers, own: Series) -> Node | None:
-        """The exponential of a product that is not small, as a factor; else None."""
+        """Return the exponential of a product that is not small, to be used as a factor, or None."""
         del key, own
         return None
 
@@ -192,7 +192,7 @@ class Step(Near):
 
 
 def _is_difference(node: Node, other: Node) -> int:
-    """1 if one node is the other, -1 if it is its difference with the sides exchanged, else 0."""
+    """Return 1 if the nodes are equal, -1 if one is the difference of the other with the sides exchanged, else 0."""
     if node is other:
         return 1
     if node.op is not subtract or other.op is not subtract:
@@ -202,7 +202,7 @@ def _is_difference(node: Node, other: Node) -> int:
 
 
 def _multiple_of(node: Node, other: Node) -> Fraction | None:
-    """The constant factor if ``node`` is a multiple of ``other``; else None."""
+    """Return the constant factor if ``node`` is a multiple of ``other``, else None."""
     if node.op is not multiply or other not in map(bare, node.args):
         return None
     return next((value for a in node.args if bare(a) is not other and (value := number_of(bare(a)))), None)
@@ -216,11 +216,11 @@ class Product(Place):
     base: Node
     over: Node
     power: int
-    """That of the base in the product."""
+    """The power of the base in the product."""
     other: int
-    """That of the other operand there."""
+    """The power of the other operand in the product."""
     text: Node | None = None
-    """A power, of which the product of its exponent and the logarithm of its base is small."""
+    """The power whose exponent times the logarithm of its base is the small product, if there is one."""
 
     def away_by(self, distance: float) -> Mapping[Node, float]:
         if self.text is not None:
@@ -241,7 +241,7 @@ class Product(Place):
 
     @property
     def below(self) -> Node | None:
-        """What the base is the root of."""
+        """The radicand, if the base is a square root, else None."""
         return bare(self.base.args[0]) if self.base.op.name == "sqrt" else None
 
     def given(self, node: Node, known: int) -> dict[_Powers, Series] | None:

@@ -1,7 +1,7 @@
-"""Factors that both terms of a sum have: what is left of the sum without them. Knows nothing of rules.
+"""Takes the factors that both terms of a sum share out of it. Knows nothing of rules.
 
-A slope of a product has the other factor in each of its terms: that of ``(1 - exp(-x * y)) / x * f(y)`` by ``x`` is a sum of two products
-with ``f(y) / x``. What cancels is looked for in the sum of what is left.
+A derivative of a product has the other factor in each of its terms: that of ``(1 - exp(-x * y)) / x * f(y)`` by ``x``
+is a sum of two products with ``f(y) / x``. Cancellation is then looked for in the remaining sum.
 """
 
 from __future__ import annotations
@@ -22,20 +22,23 @@ _PRODUCTS = frozenset((multiply, divide, negative, square))
 
 
 def _times(value: Node | float, node: Node, times: int) -> Node | float:
-    """``value * node ** times`` by single factors: a power may overflow or underflow where the product does not."""
+    """Return ``value * node ** times``, one factor at a time: a power may overflow or underflow where the product does not."""
     for _ in range(abs(times)):
         value = node if times > 0 and value == 1 else value * node if times > 0 else value / node
     return value
 
 
 def is_product(node: Node) -> bool:
-    """Whether ``node`` is a product, or twice something."""
+    """Return whether ``node`` is a product, or twice something."""
     return node.op in _PRODUCTS or (node.op is add and bare(node.args[0]) is bare(node.args[1]))
 
 
 @dataclass
 class Factors:
-    """A product: its number, its factors with powers, and the products ``within``; nodes in ``whole`` are not split."""
+    """A product: its number, its factors with powers, and the products ``within`` that were split.
+
+    Nodes in ``whole`` are not split.
+    """
 
     whole: Collection[Node] = ()
     number: Fraction = Fraction(1)
@@ -43,7 +46,7 @@ class Factors:
     within: dict[Node, None] = field(default_factory=dict[Node, None])
 
     def take(self, node: Node, times: int, depth: int = _DEEP) -> None:
-        """One factor more, taken apart."""
+        """Split ``node ** times`` into factors, and add these."""
         inner = bare(node)
         if (value := number_of(inner)) is not None and value:
             self.number *= value**times
@@ -63,7 +66,7 @@ class Factors:
             self.number = -self.number
 
     def without(self, common: Mapping[Node, int]) -> Node:
-        """The product of what else there is."""
+        """Return the product without the factors in ``common``, given with their powers."""
         value: Node | float = float(self.number)
         for node, times in sorted(self.powers.items(), key=lambda f: f[1] < 0):
             value = _times(value, node, times - common.get(node, 0))
@@ -79,14 +82,14 @@ class Without:
     within: tuple[Node, ...]
 
     def times(self, value: Node | float) -> Node | float:
-        """The value for the reduced sum, multiplied by the common factors."""
+        """Return the value for the reduced sum, multiplied by the common factors."""
         for node, times in self.common:
             value = _times(value, node, times)
         return value
 
 
 def without_common_factors(total: Node) -> Without | None:
-    """A sum of two products with their common factors taken out; None if there are none."""
+    """Return a sum of two products with their common factors taken out, or None if there are none."""
     if total.op not in {add, subtract} or not all(is_product(bare(a)) for a in total.args):
         return None
     first, second = (factors_of(a) for a in total.args)
@@ -106,12 +109,12 @@ def without_common_factors(total: Node) -> Without | None:
 
 
 def factors_of(term: Node, whole: Collection[Node] = ()) -> Factors:
-    """The factors of a product; nodes in ``whole`` are not split."""
+    """Return the factors of a product; nodes in ``whole`` are not split."""
     found = Factors(whole)
     found.take(term, 1)
     return found
 
 
 def _least(one: int, other: int) -> int:
-    """What two powers have in common."""
+    """Return the power that two powers of one factor share."""
     return 0 if one * other <= 0 else min(one, other, key=abs)

@@ -1,4 +1,4 @@
-"""Differences of two values without the cancellation of their rounded parts. Knows no rules."""
+"""Differences of two values, in forms that do not cancel the digits lost to rounding. Knows no rules."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _DEEP = 3
 
 
 def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
-    """``a - b`` without cancellation of rounding errors; None if the plain difference is as good."""
+    """Return ``a - b`` in a form without cancellation, or None if the plain difference is as good."""
     sides = raised(a), raised(b)
     if depth and (found := _of_power_and_exponential(a, b, sides)) is not None:
         return found
@@ -75,13 +75,13 @@ def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
 
 
 def _are_alike(a: Node, b: Node) -> bool:
-    """A quick test: whether both sides, as written, may be values of one function."""
+    """Return whether both sides, as written, may be values of one function (a quick test)."""
     kinds = {kind(a), kind(b)}
     return "sqrt" in kinds or ("" not in kinds and (len(kinds) == 1 or "constant" in kinds))
 
 
 def _of_one_function(a: Node, first: Image | None, b: Node, second: Image | None) -> tuple[Image, Image] | None:
-    """Both sides as values of one function, a number as the function of its inverse; None if they are of two functions."""
+    """Return both sides as values of one function, a number as the function of its inverse, or None if they are of two functions."""
     if first is None and second is None:
         return None
     first = first or inverse(a, second)  # type: ignore[arg-type]
@@ -92,7 +92,7 @@ def _of_one_function(a: Node, first: Image | None, b: Node, second: Image | None
 
 
 def _of_arguments(a: Node, b: Node, first: Image, second: Image, depth: int) -> Apart | None:
-    """The difference of two values of one function, in terms of the difference of its arguments."""
+    """Return the difference of two values of one function, in terms of the difference of its arguments."""
     inner = _arguments(first, second, depth)
     if first.name == "exp" and not len(first.meant.minus(second.meant.times(-1))):
         return None  # a hyperbolic sine
@@ -109,13 +109,13 @@ def _of_arguments(a: Node, b: Node, first: Image, second: Image, depth: int) -> 
 
 
 def _is_as_written(a: Node, b: Node, of: Image) -> bool:
-    """Whether a form only pays if more is known of the arguments' difference than its text."""
+    """Return whether a form only pays if more is known of the arguments' difference than its text."""
     whole = number_of(bare(a)) is not None or number_of(bare(b)) is not None
     return whole or (of.name in _WRITTEN and not _is_any_power(of))
 
 
 def _of_power_and_exponential(a: Node, b: Node, sides: tuple[Node, Node]) -> Apart | None:
-    """``x ** y - exp(z)`` by ``y * log(x) - z``, if that has an accurate form; ``sides`` are both as they were written."""
+    """Return ``x ** y - exp(z)`` by ``y * log(x) - z``, or None if this has no accurate form; ``sides`` are both as written."""
     if (sides[0].op, sides[1].op) not in {(power, exp), (exp, power)}:
         return None
     exponents = [n.args[1] * log(n.args[0]) if n.op is power else n.args[0] for n in sides]
@@ -134,7 +134,10 @@ def _of_power_and_exponential(a: Node, b: Node, sides: tuple[Node, Node]) -> Apa
 
 
 def _of_one_base(a: Node, b: Node, sides: tuple[Node, Node]) -> Apart | None:
-    """``(x / y)**12 - (x / y)**6``, by the power that both have and the rest less 1; ``x**(y + 1) - x**y`` has a factor less."""
+    """Return the difference of two powers of one base, as ``(x / y)**12 - (x / y)**6``, by the lower power and ``expm1``; else None.
+
+    Exponents less than 1 apart are left: ``x**(y + 1) - x**y`` is a factor times a difference.
+    """
     if any(n.op is not power for n in sides) or not _same(*(n.args[0] for n in sides)):
         return None
     rest, base = sum_of(sides[0].args[1]).minus(sum_of(sides[1].args[1])), bare(sides[0].args[0])
@@ -147,7 +150,7 @@ def _of_one_base(a: Node, b: Node, sides: tuple[Node, Node]) -> Apart | None:
 
 
 def _of_product_and_factor(a: Node, b: Node) -> Apart | None:
-    """``x * f(y) - x``, by ``f(y) - 1``."""
+    """Return ``x * f(y) - x`` as ``x * (f(y) - 1)``, or None if the sides are not of this form."""
     first, second = bare(a), bare(b)
     for product, factor, sign in ((first, second, 1), (second, first, -1)):
         if product.op is not multiply:
@@ -162,13 +165,13 @@ def _of_product_and_factor(a: Node, b: Node) -> Apart | None:
 
 
 def _is_any_power(of: Image) -> bool:
-    """Whether it is a power with an exponent that is not an integer."""
+    """Return whether it is a power with an exponent that is not an integer."""
     n = number_of(of.more) if isinstance(of.more, Node) else None
     return of.name == "power" and (n is None or n.denominator != 1)
 
 
 def _by_exponents(a: Node, b: Node) -> Apart | None:
-    """``x ** y - 1``, which is ``expm1(y * log(x))``."""
+    """Return ``x ** y - 1`` as ``expm1(y * log(x))``, or None if the sides are not of this form."""
     for u, v, sign in ((a, b, 1), (b, a, -1)):
         inner = bare(u)
         if inner.op.name == "power" and number_of(bare(v)) == 1:
@@ -179,7 +182,7 @@ def _by_exponents(a: Node, b: Node) -> Apart | None:
 
 
 def _of_whole_powers(a: Image, b: Image) -> Apart | None:
-    """``x**4 - y**4`` and ``x**3 - y**3``, by their factors."""
+    """Return ``x**4 - y**4`` or ``x**3 - y**3`` by their factors, or None for other powers."""
     if a.name != "power" or a.argument is None or b.argument is None or not isinstance(a.more, Node):
         return None
     n, x, y = number_of(a.more), a.argument, b.argument
@@ -200,7 +203,7 @@ _WRITTEN = frozenset(("power", "square"))
 
 
 def _arguments(first: Image, second: Image, depth: int) -> Apart | None:
-    """The difference of two arguments: of the terms they do not share, of functions of other arguments, or as rounded."""
+    """Return the difference of the arguments of two functions: by the terms they do not share, by a form of its own, or as rounded."""
     less_ = first.meant.minus(second.meant)
     if not (len(first.meant) and len(second.meant)) and len(less_):  # beside what a function is at 0
         return Apart(less_.node(), known=True)
@@ -227,7 +230,7 @@ def _arguments(first: Image, second: Image, depth: int) -> Apart | None:
 
 
 def _argument(of: Image) -> Node | None:
-    """The argument of a function as a node: also a number, or the sum of two squares of ``hypot``."""
+    """Return the argument of a function as a node: also a number, or the sum of two squares of ``hypot``."""
     if of.argument is not None:
         return of.argument
     if of.node.op is hypot:
@@ -236,7 +239,7 @@ def _argument(of: Image) -> Node | None:
 
 
 def _multiple_apart(rest: Sum) -> Node | None:
-    """``c * u - c * v``, subtracted before it is rounded."""
+    """Return ``c * (u - v)`` for ``c * u - c * v``, so that it is subtracted before it is rounded, or None for other sums."""
     if len(rest.terms) != 2 or rest.number or rest.terms[0][2] != -rest.terms[1][2] or abs(rest.terms[0][2]) == 1:
         return None
     (_, u, times), (_, v, _) = rest.terms
@@ -244,7 +247,7 @@ def _multiple_apart(rest: Sum) -> Node | None:
 
 
 def _of_terms(rest: Sum, depth: int) -> Apart | None:
-    """``c * u - c * v``, by the difference of ``u`` and ``v``."""
+    """Return ``c * u - c * v`` by the difference of ``u`` and ``v``, or None if this has no form."""
     if len(rest.terms) != 2 or rest.number or rest.terms[0][2] != -rest.terms[1][2]:
         return None
     (first, u, times), (second, v, _) = rest.terms
@@ -261,7 +264,7 @@ def _of_terms(rest: Sum, depth: int) -> Apart | None:
 
 
 def of_multiples(a: Node, b: Node) -> Apart | None:
-    """``c * f(x) - c * f(y)``."""
+    """Return ``c * f(x) - c * f(y)`` by the difference of the function's values, or None if it has no form."""
     if not (_is_multiple(bare(a)) and _is_multiple(bare(b))):
         return None
     rest = sum_of(a).minus(sum_of(b))
@@ -274,7 +277,7 @@ _MOST_TIMES = 4
 
 
 def of_logarithms(a: Node, b: Node) -> Apart | None:
-    """``log(x**2 + 1) - 2 * log(x)``, by the difference of ``x**2 + 1`` and ``x**2``."""
+    """Return ``m * log(u) - n * log(v)`` by the difference of the powers ``u ** m`` and ``v ** n``, or None if it has no form."""
     if not (_is_multiple(bare(a)) or _is_multiple(bare(b))):
         return None
     terms = sum_of(a).minus(sum_of(b))
@@ -316,7 +319,7 @@ def _is_multiple(node: Node) -> bool:
 
 
 def _of_products_alike(rest: Sum) -> Apart | None:
-    """``c * p * q - c * p * r`` by the difference of ``q`` and ``r``; also squares of sums with common terms."""
+    """Return ``c * p * q - c * p * r`` by the difference of ``q`` and ``r``, also for squares of sums with common terms; else None."""
     if len(rest.terms) != 2 or rest.number or rest.terms[0][2] != -rest.terms[1][2]:
         return None
     (first, u, times), (second, v, _) = rest.terms
@@ -352,7 +355,7 @@ def _number(meant: Sum) -> Node | None:
 
 
 def _of_roots(a: Node, first: Image | None, b: Node, second: Image | None) -> Apart | None:
-    """``sqrt(b * b + c) - b`` as ``c / (sqrt(b * b + c) + b)`` for positive ``b``, and with the sides exchanged."""
+    """Return ``sqrt(b * b + c) - b`` as ``c / (sqrt(b * b + c) + b)`` for positive ``b``, or with the sides exchanged; else None."""
     if first is not None and first.name == "sqrt" and number_of(bare(b)) is None:
         root, other, sign = first, b, 1
     elif second is not None and second.name == "sqrt" and number_of(bare(a)) is None:
@@ -377,7 +380,7 @@ def _of_roots(a: Node, first: Image | None, b: Node, second: Image | None) -> Ap
 
 
 def _conjugate(root: Node, other: Node, near: Node) -> Node:
-    """The sum of both sides, used if ``near``: for negative numbers it would itself cancel."""
+    """Return the sum of both sides, used if ``near``: for negative numbers it would itself cancel."""
     return root + where(near, other, 1)
 
 
@@ -386,7 +389,7 @@ _SIDE = 0.7
 
 
 def _less_square(root: Image, other: Node) -> tuple[Any, Node | None, Node | None] | None:
-    """The radicand minus the square of ``other``, and where that holds; as a multiple of the square of a side if it is one."""
+    """Return the radicand minus the square of ``other`` (or its ratio to a side's square, and that side), and where it holds; else None."""
     inner = bare(other)
     own = bare(inner.args[0]) if inner.op.name in {"negative", "absolute"} else inner
     squared = Sum(((("square", own), other, Fraction(1)),), Fraction(0))
@@ -402,7 +405,7 @@ def _less_square(root: Image, other: Node) -> tuple[Any, Node | None, Node | Non
 
 
 def _of_products(a: Node, b: Node, depth: int) -> Apart | None:
-    """``u * v - r * s``: each factor's difference times the other factor, if both are small."""
+    """Return ``u * v - r * s`` by the difference of each pair of factors times the other factor, or None if they have no forms."""
     left, right = bare(a), bare(b)
     if left.op is not right.op and {left.op, right.op} != {multiply, xlogy}:
         return None
@@ -424,7 +427,7 @@ def _of_products(a: Node, b: Node, depth: int) -> Apart | None:
 
 
 def _of_quotients(left: Node, right: Node, depth: int) -> Apart | None:
-    """``f(x) / x - f(y) / y``, and ``x / f(x) - y / f(y)``."""
+    """Return ``f(x) / x - f(y) / y`` or ``x / f(x) - y / f(y)`` by the differences of both sides, or None for other quotients."""
     (u, v), (r, s) = left.args, right.args
     if _are_of(v, u, s, r):
         one, two = apart(u, r, depth - 1), Apart(v - s)
@@ -441,7 +444,7 @@ def _of_quotients(left: Node, right: Node, depth: int) -> Apart | None:
 
 
 def _are_of(u: Node, v: Node, r: Node, s: Node) -> bool:
-    """Whether ``v`` and ``s`` are the same function of ``u`` and of ``r``."""
+    """Return whether ``v`` and ``s`` are the same function of ``u`` and of ``r``."""
     f, g = bare(v), bare(s)
     return f.op is g.op and len(f.args) == len(g.args) == 1 and _same(f.args[0], u) and _same(g.args[0], r)
 
@@ -467,7 +470,7 @@ def _same(a: Node, b: Node) -> bool:
 
 
 def factors_apart(a: Node, b: Node, depth: int) -> Apart | None:
-    """The difference of two factors with common terms: of sums by their terms, of functions by their arguments."""
+    """Return the difference of two factors with common terms: of sums by their terms, of functions by their arguments; else None."""
     if _same(a, b):
         return Apart(0.0, known=True)
     first, second = sum_of(a), sum_of(b)
@@ -479,7 +482,7 @@ def factors_apart(a: Node, b: Node, depth: int) -> Apart | None:
 
 
 def known(a: Node, b: Node) -> Apart | None:
-    """A difference from 1 that has an accurate form of its own; else None."""
+    """Return ``a - b``, one of which is 1 or near the other, in an accurate form of its own, or None if there is none."""
     for u, v, sign in ((a, b, 1), (b, a, -1)):
         inner = bare(v)
         if number_of(u) == 1 and inner.op.name in _FROM_ONE:

@@ -53,7 +53,7 @@ _NONE: frozenset[tuple[Node, object]] = frozenset()
 
 
 def over(node: Node, below: Node) -> Node | float | None:
-    """``node / below``, if ``node`` is a sum, product or function whose parts have the factor ``below``; else None."""
+    """Return ``node / below`` if ``node`` is a sum, product or function whose parts have the factor ``below``, else None."""
     found = _over(node, bare(below), _DEEP)
     return found if isinstance(found, Node) else None
 
@@ -77,7 +77,7 @@ def _over(node: Node, below: Node, depth: int) -> Node | float | None:
 
 
 def _of_sum(inner: Node, below: Node, depth: int) -> Node | float | None:
-    """A sum each of whose terms has the factor, with the factor removed; else None."""
+    """Return a sum each of whose terms has the factor, with the factor removed, or None."""
     left, right = (_over(a, below, depth - 1) for a in inner.args)
     if left is None or right is None:
         return None
@@ -85,7 +85,7 @@ def _of_sum(inner: Node, below: Node, depth: int) -> Node | float | None:
 
 
 def _of_form(inner: Node, below: Node, depth: int) -> Node | float | None:
-    """A form with the factor removed, its text divided by it; a form whose text is 0 stands alone."""
+    """Return a ``where`` form with the factor removed on both sides, or the form alone if the text is 0; None if that fails."""
     near, form, text = inner.args
     found = _over(form, below, depth - 1)
     if found is None or number_of(bare(text)) == 0:
@@ -94,7 +94,7 @@ def _of_form(inner: Node, below: Node, depth: int) -> Node | float | None:
 
 
 def _of_product(inner: Node, below: Node, depth: int) -> Node | float | None:
-    """A product with the factor removed from one of its factors; else None."""
+    """Return a product with the factor removed from one of its factors, or None."""
     for one, other in (inner.args, inner.args[::-1]):
         found = _over(one, below, depth - 1)
         if found is not None:
@@ -103,7 +103,7 @@ def _of_product(inner: Node, below: Node, depth: int) -> Node | float | None:
 
 
 def _of_function(inner: Node, below: Node, depth: int) -> Node | None:
-    """A function whose argument has the factor: the function divided by its argument, times the reduced argument."""
+    """Return a function whose argument has the factor, as the function over its argument times the reduced argument, or None."""
     argument = inner.args[0]
     rest = _over(argument, below, depth - 1)
     series = None if rest is None else over_argument(inner)
@@ -111,7 +111,7 @@ def _of_function(inner: Node, below: Node, depth: int) -> Node | None:
 
 
 def _multiple(node: Node, below: Node) -> float | None:
-    """1 or -1 if ``node`` is that multiple of ``below``; else None."""
+    """Return 1 or -1 if ``node`` is that multiple of ``below``, else None."""
     if node is below:
         return 1.0
     if node.op not in _SUMS or below.op not in _SUMS:
@@ -121,7 +121,7 @@ def _multiple(node: Node, below: Node) -> float | None:
 
 
 def over_argument(function: Node) -> Node | None:
-    """A function divided by its argument, by a series for small arguments: 1 at 0; else None."""
+    """Return a function divided by its argument, by a series for small arguments (1 at 0), or None if it has none."""
     argument = bare(function.args[0])
     small = function.args[0]
     with suppress(NoSeriesError):

@@ -1,8 +1,11 @@
-"""Sums that cancel where something is small, as series in it, each times powers and logarithms of what is not. Knows nothing of rules.
+"""Sums that cancel where something is small, as series in that small quantity, each times powers and logarithms of other operands.
 
-What is small may be a product of two operands (``(exp(x * y) - 1) / x - y``), an exponential of one (``log(2 * cosh(x)) - x * tanh(x)``
-far out), an operand's distance from another one, from one half, or from infinity. Numbers that are no fractions are taken with so many
-digits that what a text's own numbers are rounded by is left where all else cancels.
+Knows no rules.
+
+The small quantity may be a product of two operands (``(exp(x * y) - 1) / x - y``), an exponential of one (``log(2 *
+cosh(x)) - x * tanh(x)`` for large x), or an operand's distance from another one, from one half, or from infinity.
+Irrational numbers are taken with so many digits that the rounding errors of the text's own numbers remain where all
+else cancels.
 """
 
 from __future__ import annotations
@@ -89,7 +92,7 @@ _found: WeakKeyDictionary[Node, Remainder | None] = WeakKeyDictionary()
 
 
 def less_beginning(total: Node | Sum, dtype: np.dtype[Any]) -> Remainder | None:
-    """A sum by its series where it cancels at some place; else None."""
+    """Return a sum by its series where it cancels at some place, or None if it does not."""
     if not isinstance(total, Node):
         return series_within(total, (), dtype)
     if total not in _found:
@@ -106,7 +109,7 @@ def _by_series(total: Node, dtype: np.dtype[Any]) -> Remainder | None:
 
 
 def _by_what_is_left(total: Node, dtype: np.dtype[Any]) -> Remainder | None:
-    """A sum of two products, by its form after taking out common factors."""
+    """Return a sum of two products by the form that it has without their common factors, or None."""
     left = without_common_factors(total)
     found = None if left is None else less_beginning(left.total, dtype)
     if left is None or found is None:
@@ -131,7 +134,7 @@ def _expanded(total: Node, dtype: np.dtype[Any], look: Look) -> Remainder | None
 
 
 def _cancels(total: Node, place: Place) -> bool:
-    """A quick numeric test: whether a sum is small compared with its terms near a place, and smaller nearer to it."""
+    """Return whether a sum is small compared with its terms near a place, and smaller nearer to it (a quick numeric test)."""
     far = _part_of_terms(total, place.numbers)
     if not far < _LEFT:
         return False
@@ -140,7 +143,7 @@ def _cancels(total: Node, place: Place) -> bool:
 
 
 def _part_of_terms(total: Node, numbers: Mapping[Node, float]) -> float:
-    """The size of a sum compared with its larger term; infinite where the numbers have none."""
+    """Return the size of a sum relative to its larger term; infinite where it cannot be computed."""
     known = dict(numbers)
     try:
         first, second = (number_at(a, known, _DEEP) for a in total.args)
@@ -177,15 +180,15 @@ class Expansion:
     _functions: dict[Any, Node] = field(default_factory=dict[Any, Node])
 
     def number(self, value: Fraction | int) -> Read:
-        """A number."""
+        """Return a constant number as an expansion."""
         return {_NONE: number(Fraction(value), self.known)} if value else {}
 
     def atom(self, node: Node) -> Read:
-        """What is looked at no further."""
+        """Return ``node`` as an atom that is not read further."""
         return {frozenset(((self.same(node), Fraction(1)),)): number(Fraction(1), self.known)}
 
     def same(self, node: Node) -> Node:
-        """A representative of nodes that differ only in the forms of their operands."""
+        """Return one representative for nodes that differ only in the forms of their operands."""
         inner = bare(node)
         return (
             self._functions.setdefault((inner.op, inner.param_items, *map(bare, inner.args)), inner)
@@ -194,7 +197,7 @@ class Expansion:
         )
 
     def of(self, node: Node, depth: int = _DEEP) -> Read:
-        """``node`` as a sum of series."""
+        """Return ``node`` as a sum of series."""
         inner = bare(node)
         found = self._found.get(inner)
         if found is None:
@@ -224,7 +227,7 @@ class Expansion:
         return self.atom(node) if found is None else found
 
     def _given(self, node: Node) -> Read | None:
-        """An operand as the place gives it, or a number; else None."""
+        """Return an operand as the place gives it, or a number, or None."""
         given = self.place.given(node, self.known)
         if given is not None:
             if node.op is power:
@@ -234,7 +237,7 @@ class Expansion:
         return None if value is None else self.number(value)
 
     def _function(self, text: Node, depth: int) -> Read | None:
-        """A function of an expansion; None if its argument is not small, or the function is not known."""
+        """Return a function of an expansion, or None if its argument is not small, or the function is not known."""
         read = READERS.get(text.op.name)
         if read is None:
             return None
@@ -247,14 +250,14 @@ class Expansion:
         return None
 
     def constant(self, read: Read) -> bool:
-        """Whether an expansion is constant, and its exponential, too."""
+        """Return whether an expansion is constant, and its exponential, too."""
         return all(
             s.order == 0 and not any(s.terms[1:]) and (not k or self.place.exponent(k, s) is None)
             for k, s in read.items()
         )
 
     def sum(self, reads: Sequence[Read], signs: Sequence[int]) -> Read:
-        """A sum of sums."""
+        """Return the sum of several expansions, with the given signs."""
         found: Read = {}
         for read, sign in zip(reads, signs, strict=True):
             for key, own in read.items():
@@ -265,23 +268,23 @@ class Expansion:
         return {k: s for k, s in found.items() if s.terms}
 
     def product(self, a: Read, b: Read) -> Read:
-        """A product of sums."""
+        """Return the product of two expansions."""
         return self.sum([{_times(k, m): s * t} for k, s in a.items() for m, t in b.items()], [1] * (len(a) * len(b)))
 
     def inverse(self, a: Read) -> Read:
-        """1 over what is one product."""
+        """Return the reciprocal of an expansion that is a single product."""
         ((key, own),) = self.single(a).items()
         self.poles = self.poles or (own.order > 0 and self.place.reached)
         return {_times(_NONE, key, -1): number(Fraction(1), len(own.terms)) / own}
 
     def single(self, a: Read) -> Read:
-        """``a`` if it is a single product; else raise."""
+        """Return ``a`` if it is a single product, else raise NoSeriesError."""
         if len(a) != 1 or not all(s.terms for s in a.values()):
             raise NoSeriesError
         return a
 
     def raised(self, a: Read, to: Fraction) -> Read:
-        """A power: an integer power of any sum, another power of a product."""
+        """Return a power: an integer power of any expansion, another power of a single product."""
         if to.denominator == 1 and 0 <= to <= _WHOLE:
             return reduce(self.product, [a] * int(to), self.number(1))
         ((key, own),) = self.single(a).items()
@@ -297,7 +300,7 @@ class Expansion:
         return found if times == 1 else self.product(found, self.number(times))
 
     def logarithm(self, a: Read) -> Read:
-        """A logarithm of a product."""
+        """Return the logarithm of a single product."""
         ((key, own),) = self.single(a).items()
         first = Fraction(own.terms[0])
         found = [{_NONE: logarithm(Series(0, tuple(Fraction(c) / first for c in own.terms)))}]
@@ -312,7 +315,7 @@ class Expansion:
         return self.sum(found, [1] * len(found))
 
     def exponential(self, a: Read) -> Read:
-        """The exponential of something small, of a number, or of a multiple of the place's exponent."""
+        """Return the exponential of something small, of a number, or of a multiple of the place's exponent."""
         order, times, others = 0, Fraction(1), _NONE
         small = Series(self.known, ())
         for key, own in a.items():
@@ -331,11 +334,11 @@ class Expansion:
         return self.product({others: Series(rest.order + order, rest.terms)}, self.number(times))
 
     def plus(self, a: Read, value: int) -> Read:
-        """A sum with a number."""
+        """Return ``a`` plus a number."""
         return self.sum([a, self.number(value)], (1, 1))
 
     def function(self, name: str, a: Read) -> Read:
-        """A function of an argument that is 0 or a number at the place."""
+        """Return a function of an argument that is 0 or another number at the place."""
         if name == "arctan" and self.is_large(a):
             return self.far_angle(a)
         if set(a) - {_NONE} or (a and a[_NONE].order < 0):
@@ -345,14 +348,14 @@ class Expansion:
         return {_NONE: (FUNCTIONS[name] if a[_NONE].order else partial(beside, name))(a[_NONE])}
 
     def size(self, a: Read) -> Read:
-        """The absolute value of something that is a nonzero number at the place."""
+        """Return the absolute value of an expansion that is a nonzero number at the place."""
         own = a.get(_NONE)
         if len(a) != 1 or own is None or own.order:
             raise NoSeriesError
         return a if own.terms[0] > 0 else self.sum([a], (-1,))
 
     def angle(self, a: Read, b: Read) -> Read:
-        """``arctan2(a, b)`` for a positive ``b``."""
+        """Return ``arctan2(a, b)`` for a positive ``b``."""
         ((key, own),) = self.single(b).items()
         if any(t.denominator != 1 for _, t in key) or own.order % 2 or own.terms[0] <= 0:
             raise NoSeriesError
@@ -360,18 +363,18 @@ class Expansion:
         return self.function("arctan", self.product(a, self.inverse(b)))
 
     def error(self, a: Read) -> Read:
-        """An error function of what is 0 there."""
+        """Return the error function of an expansion that is 0 at the place."""
         if set(a) - {_NONE} or (a and a[_NONE].order <= 0):
             raise NoSeriesError
         times = self.number(2 * exact("power", pi(), -_HALF))
         return self.product({_NONE: half_of_erf(a[_NONE])}, times) if a else {}
 
     def is_large(self, a: Read) -> bool:
-        """Whether ``a`` grows without bound at the place."""
+        """Return whether ``a`` grows without bound at the place."""
         return len(a) == 1 and next(iter(a.values())).order < 0
 
     def far_angle(self, a: Read) -> Read:
-        """The arctangent of something large: a right angle minus that of the reciprocal."""
+        """Return the arctangent of something large: half of pi minus the arctangent of the reciprocal."""
         ((key, own),) = a.items()
         if key or not (own.order % 2 == 0 or isinstance(self.place, Far)):
             raise NoSeriesError
@@ -381,7 +384,7 @@ class Expansion:
         return self.sum([self.number(pi() / 2 * (1 if own.terms[0] > 0 else -1)), rest], (1, -1))
 
     def far(self, a: Read) -> tuple[Series, Series]:
-        """``a``, if it is large and positive, and its reciprocal; else raise."""
+        """Return ``a`` and its reciprocal if ``a`` is large and positive, else raise NoSeriesError."""
         own = a.get(_NONE)
         if len(a) != 1 or own is None or own.order >= 0 or own.terms[0] <= 0 or not isinstance(self.place, Far):
             raise NoSeriesError
@@ -389,20 +392,20 @@ class Expansion:
         return own, number(Fraction(1), len(own.terms)) / own
 
     def log_gamma(self, a: Read) -> Read:
-        """``log(gamma(a))`` for large ``a``, by Stirling's series."""
+        """Return ``log(gamma(a))`` for large ``a``, by Stirling's series."""
         _, small = self.far(a)
         rest = in_powers(stirling(self.known // 2), small * small) * small
         first = self.product(self.sum([a, self.number(-_HALF)], (1, 1)), self.logarithm(a))
         return self.sum([first, a, {_NONE: rest}, self.number(exact("log", 2 * pi()) / 2)], (1, -1, 1, 1))
 
     def tail(self, a: Read) -> Read:
-        """``erfcx`` of something large."""
+        """Return ``erfcx`` of something large."""
         _, small = self.far(a)
         rest = in_powers(tails(self.known // 2), small * small) * small
         return self.product({_NONE: rest}, self.number(exact("power", pi(), -_HALF)))
 
     def by_exponentials(self, a: Read, top: tuple[int, int], below: tuple[int, int] | None) -> Read:
-        """``(p * e + q) / (r * e + s)`` for ``e = exp(2 * a)``, or over ``2 * exp(a)`` if ``below`` is None."""
+        """Return ``(p * e + q) / (r * e + s)`` for ``e = exp(2 * a)``, or over ``2 * exp(a)`` if ``below`` is None."""
         twice = self.exponential(self.product(a, self.number(2)))
         first = self.sum([self.product(twice, self.number(top[0])), self.number(top[1])], (1, 1))
         if below is None:
@@ -416,7 +419,7 @@ class Expansion:
 
 @dataclass(frozen=True)
 class Part:
-    """One series of a sum, its factor, and what the rounded numbers of the text leave of its first coefficients."""
+    """One series of a sum, its factor, and what is left of its first coefficients by the rounding of the text's numbers."""
 
     others: _Powers
     series: Series | None
@@ -424,7 +427,7 @@ class Part:
 
 
 def _parts(terms: Sequence[Read], total: Read) -> list[Part] | None:
-    """The sum as parts, if the leading terms cancel in one of them; else None."""
+    """Return the sum as parts, or None if the leading terms cancel in none of them."""
     found: list[Part] = []
     cancelled = False
     for key, own in total.items():
@@ -447,7 +450,7 @@ def _parts(terms: Sequence[Read], total: Read) -> list[Part] | None:
 
 
 def _read(total: Node, place: Place, known: int) -> tuple[Expansion, list[Part] | None]:
-    """A sum as its parts at a place."""
+    """Return a sum as its parts at a place."""
     reading = Expansion(place, known)
     terms = [reading.of(a) for a in total.args]
     return reading, _parts(terms, reading.sum(terms, (1, -1 if total.op.name == "subtract" else 1)))
@@ -480,7 +483,7 @@ def _form(total: Node, dtype: np.dtype[Any], place: Place) -> Remainder | None:
 
 
 def of_part(part: Part, small: Node, near: Node, radius: float, bits: int) -> Node | None:
-    """One series times its factor; None if it has too many terms."""
+    """Return one series times its factor as a node, or None if it needs too many terms."""
     found = None
     if part.series is not None:
         found = next(iter(chosen(part.series, bits, (radius,))), None)
@@ -496,7 +499,7 @@ def of_part(part: Part, small: Node, near: Node, radius: float, bits: int) -> No
 
 
 def _powered(value: Node | float, node: Node, times: Fraction) -> Node:
-    """``value * node ** times``."""
+    """Return ``value * node ** times``."""
     whole = math.floor(times) if times > 0 else math.ceil(times)
     rest = times - whole
     if whole:

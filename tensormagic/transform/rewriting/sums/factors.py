@@ -1,7 +1,8 @@
-"""Factors of polynomials that are 0 where two numbers are equal, or where one is a number of few bits. Knows nothing of nodes.
+"""Factors of polynomials that vanish where two numbers are equal, or where one is a number of few bits. Knows nothing of nodes.
 
-``x**3 - 3 * x**2 + 3 * x - 1`` is ``(x - 1)**3``, and ``(x**2 + y**2) / 2 - ((x + y) / 2)**2`` is ``(x - y)**2 / 4``: a factor ``x - 1``
-or ``x - y`` is subtracted without a rounding where it is near 0, which is where the written sum has lost its digits.
+``x**3 - 3 * x**2 + 3 * x - 1`` is ``(x - 1)**3``, and ``(x**2 + y**2) / 2 - ((x + y) / 2)**2`` is ``(x - y)**2 / 4``:
+a factor ``x - 1`` or ``x - y`` has no rounding error where it is near 0, which is where the written sum has lost its
+digits.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Factored:
 
 
 def factored(p: Mapping[Powers, Fraction | int]) -> Factored | None:
-    """Factor a polynomial in one variable, or a homogeneous one in two, with roots of few bits; None if it has none."""
+    """Return the factors of a polynomial in one variable, or a homogeneous one in two, with roots of few bits, or None if it has none."""
     own = [k for k in range(len(next(iter(p)))) if any(powers[k] for powers in p)]
     degrees = {sum(powers) for powers in p}
     if not own or max(degrees) > _DEGREE or max(degrees) < 2 or not any(c < 0 for c in p.values()):
@@ -43,7 +44,7 @@ def factored(p: Mapping[Powers, Fraction | int]) -> Factored | None:
 def _by_variables(
     p: Mapping[Powers, Fraction | int], own: list[int]
 ) -> tuple[tuple[tuple[Polynomial, int], ...], Polynomial]:
-    """Split off factors ``x - r`` of what is linear in ``x``: ``1 + x * y - x - y`` is ``(x - 1) * (y - 1)``."""
+    """Return the factors ``x - r`` of what is linear in ``x``, and the rest: ``1 + x * y - x - y`` is ``(x - 1) * (y - 1)``."""
     nothing = (0,) * len(next(iter(p)))
     left: Polynomial = dict(p)
     found: list[tuple[Polynomial, int]] = []
@@ -100,7 +101,7 @@ def _by_roots(p: Mapping[Powers, Fraction | int], own: list[int]) -> Factored | 
 
 
 def _candidates(coefficients: list[Fraction], *, both: bool) -> Iterator[Fraction]:
-    """Numbers of few bits that may be roots; with ``both`` variables, powers of two only."""
+    """Yield numbers of few bits that may be roots; with ``both`` variables, powers of two only."""
     whole = math.lcm(*(c.denominator for c in coefficients))
     common = math.gcd(*(int(c * whole) for c in coefficients))  # of multiples of pi, for one
     scaled = [int(c * whole) // common for c in coefficients]
@@ -128,7 +129,7 @@ def _at(coefficients: list[Fraction], x: Fraction) -> Fraction:
 
 
 def _divided(coefficients: list[Fraction], root: Fraction) -> list[Fraction]:
-    """The quotient by the factor ``x - root``."""
+    """Return the quotient by the factor ``x - root``."""
     found: list[Fraction] = []
     carried = Fraction(0)
     for c in reversed(coefficients[1:]):
@@ -138,7 +139,7 @@ def _divided(coefficients: list[Fraction], root: Fraction) -> list[Fraction]:
 
 
 def squares_of_differences(p: Mapping[Powers, Fraction | int]) -> list[tuple[int, int, Fraction]] | None:
-    """``(i, j, c)`` for each ``c * (x_i - x_j)**2`` of a quadratic form, if it is a sum of these of one sign; else None."""
+    """Return ``(i, j, c)`` for each ``c * (x_i - x_j)**2`` of a quadratic form, or None if it is no sum of these with one sign."""
     size = len(next(iter(p)))
     rows = [Fraction(0)] * size
     found: list[tuple[int, int, Fraction]] = []
@@ -158,7 +159,7 @@ def squares_of_differences(p: Mapping[Powers, Fraction | int]) -> list[tuple[int
 
 
 def square_less_square(p: Mapping[Powers, Fraction | int]) -> tuple[int, int, int, Fraction] | None:
-    """``(i, j, k, c)`` if the form is ``c * (x_k**2 - (x_i - x_j)**2)``, as of the sides of a triangle; else None."""
+    """Return ``(i, j, k, c)`` if the form is ``c * (x_k**2 - (x_i - x_j)**2)``, as in Heron's formula; else None."""
     squares = {powers.index(2): Fraction(c) for powers, c in p.items() if 2 in powers and sum(powers) == 2}
     mixed = [(powers, Fraction(c)) for powers, c in p.items() if powers.count(1) == 2 and sum(powers) == 2]
     if len(p) != 4 or len(squares) != 3 or len(mixed) != 1:

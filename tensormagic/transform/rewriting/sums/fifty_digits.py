@@ -1,4 +1,4 @@
-"""Numbers to fifty digits, and series of functions beside them. Knows nothing of nodes."""
+"""Numbers to fifty digits, and series of functions around nonzero numbers. Knows nothing of nodes."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def _decimal(value: Fraction) -> Decimal:
 
 
 def _rounded(value: Fraction) -> Fraction:
-    """A number rounded to the working precision."""
+    """Return a number rounded to the working precision."""
     return Fraction(_decimal(value))
 
 
 @lru_cache(maxsize=256)
 def exact(name: str, value: Fraction, power: Fraction = Fraction(1)) -> Fraction:
-    """A function of a number."""
+    """Return the value of a function at a number, to fifty digits; raise NoSeriesError where it has none."""
     given = _decimal(value)
     if name == "exp":
         return Fraction(_CONTEXT.exp(given))
@@ -56,7 +56,7 @@ _LEAST = Fraction(1, 10**52)
 
 
 def _arctangent(x: Fraction) -> Fraction:
-    """By halving the angle, and Euler's series."""
+    """Return the arctangent, by halving the angle and Euler's series."""
     if abs(x) > _HALF:
         return 2 * _arctangent(_rounded(x / (1 + _root(1 + x * x))))
     square = _rounded(x * x / (1 + x * x))
@@ -70,7 +70,7 @@ def _arctangent(x: Fraction) -> Fraction:
 
 
 def _sine(x: Fraction, first: int) -> Fraction:
-    """The sine by its series, or for ``first = 0`` the cosine."""
+    """Return the sine by its series, or for ``first = 0`` the cosine."""
     if abs(x) > _MOST:
         raise NoSeriesError
     term = total = x if first else Fraction(1)
@@ -103,12 +103,12 @@ _OWN: dict[str, Callable[[Fraction], Fraction]] = {
 
 @lru_cache(maxsize=1)
 def pi() -> Fraction:
-    """The circle's."""
+    """Return the number pi, to fifty digits."""
     return 4 * _arctangent(Fraction(1))
 
 
 def value_of(name: str, at: Fraction) -> Fraction:
-    """The value of a function at a number; raises if it is undefined or unknown here."""
+    """Return the value of a function at a number; raise NoSeriesError if it is undefined, or unknown here."""
     if name not in _VALUES:
         raise NoSeriesError
     return _VALUES[name](at)
@@ -156,7 +156,7 @@ _SLOPES = {
 
 @lru_cache(maxsize=64)
 def beside(name: str, u: Series) -> Series:
-    """The series of a function whose argument is a nonzero number at 0."""
+    """Return the series of a function whose argument is a nonzero number at the place."""
     at, size = Fraction(u.at(0)), len(u.terms)
     if name in _SLOPES:
         sign, power = _SLOPES[name]
@@ -178,7 +178,7 @@ def beside(name: str, u: Series) -> Series:
 
 @lru_cache(maxsize=8)
 def stirling(terms: int) -> tuple[Fraction, ...]:
-    """The coefficients of the odd powers of ``1 / x`` in ``log(gamma(x))`` for large x."""
+    """Return the coefficients of the odd powers of ``1 / x`` in ``log(gamma(x))`` for large x."""
     bernoulli = [Fraction(1)]
     for n in range(1, 2 * terms + 1):
         bernoulli.append(-sum((comb(n + 1, k) * b for k, b in enumerate(bernoulli)), Fraction(0)) / (n + 1))
@@ -187,7 +187,7 @@ def stirling(terms: int) -> tuple[Fraction, ...]:
 
 @lru_cache(maxsize=8)
 def tails(terms: int) -> tuple[Fraction, ...]:
-    """The coefficients of the even powers of ``1 / x`` in ``erfcx(x) * x * sqrt(pi)`` for large x."""
+    """Return the coefficients of the even powers of ``1 / x`` in ``erfcx(x) * x * sqrt(pi)`` for large x."""
     found = [Fraction(1)]
     for n in range(1, terms):
         found.append(found[-1] * Fraction(1 - 2 * n, 2))

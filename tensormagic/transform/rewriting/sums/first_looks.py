@@ -39,7 +39,10 @@ _ATOMS = 3
 
 @dataclass
 class Look:
-    """What a sum contains: operands, exponents of functions, and products that are arguments of functions.
+    """What a quick look at a sum finds: operands, exponents of functions, and products that are arguments of functions.
+
+    ``divided``: whether two operands are subtracted; ``stepped``: whether a function has their sum or difference as
+    its argument.
 
     ``divided``: whether two operands are subtracted; ``stepped``: whether a function has their sum or difference as its
     argument.
@@ -57,20 +60,23 @@ class Look:
         return tuple(a for a, _ in sorted(self.atoms.items(), key=lambda n: -n[1]))
 
     def take(self, function: Node) -> None:
-        """One function more."""
+        """Note the exponents and the products in the arguments of one more function."""
         if function.op.name in _EXPONENTIALS:
             self.exponents.setdefault(bare(function.args[0]))
         _products(function, self.products)
 
 
 def is_deep(total: Node) -> bool:
-    """Whether a sum is too deep to be analysed; unknown (False) if it contains forms, whose text is analysed instead."""
+    """Return whether a sum is too deep to be analysed; unknown (False) if it contains forms, whose text is analysed instead."""
     ops = within(total)
     return bool(ops & _TOO_DEEP) and not ops & _FORMS
 
 
 def look_at(total: Node, *, products: bool = False) -> Look | None:
-    """A quick analysis, which most sums fail: functions of few operands, with ``products`` also integer powers."""
+    """Return what a sum of functions of few operands contains, or None for any other sum.
+
+    With ``products``, integer powers count as functions. This is quick, and most sums fail it.
+    """
     leaves: dict[Node, Node] = {}
     functions: list[Node] = []
     times: dict[Node, int] = {}
@@ -110,12 +116,12 @@ def _is_sum(node: Node) -> bool:
 
 
 def _subtracts(node: Node, leaves: Mapping[Node, Node]) -> bool:
-    """Whether a node is the difference of the two operands."""
+    """Return whether a node is the difference of the two operands."""
     return node.op is subtract and {*map(bare, node.args)} == {*leaves}
 
 
 def read(node: Node) -> tuple[Node, Sequence[Node]]:
-    """A node as it was written, and its operands to be read."""
+    """Return a node as it was written, and the operands to be read below it."""
     name = node.op.name
     if name != "where":
         return node, node.args if name in _READ else ()
@@ -134,7 +140,7 @@ _FUNCTIONS = _EXPONENTIALS | frozenset(
 
 
 def is_function(node: Node) -> bool:
-    """Whether a node is more than arithmetic; integer powers are products."""
+    """Return whether a node is more than arithmetic; integer powers are products."""
     if node.op.name != "power":
         return node.op.name in _FUNCTIONS
     times = number_of(bare(node.args[1]))
@@ -171,7 +177,7 @@ _ONE = Sum((), Fraction(1))
 
 
 def places(look: Look) -> Iterator[Place]:
-    """The places at which a sum is looked at."""
+    """Yield the places at which a sum is examined."""
     atoms = look.operands
     if len(atoms) == 1:
         base = atoms[0]
@@ -192,7 +198,7 @@ def places(look: Look) -> Iterator[Place]:
 
 
 def _of_exponentials(base: Node, look: Look) -> Iterator[Place]:
-    """The places where exponentials of an operand are small, if their exponents are multiples of it."""
+    """Yield the places where exponentials of an operand are small, if their exponents are multiples of it."""
     times: set[Fraction] = set()
     for exponent in look.exponents:
         total = sum_of(exponent)
@@ -209,7 +215,7 @@ def _logarithm(base: Node) -> Node:
 
 
 def of_product(product: Node) -> Iterator[Place]:
-    """The places where a product is small, read by each factor and the other one."""
+    """Yield the places where a product is small, for each choice of the factor that is expanded."""
     if product.op.name == "power":
         base, exponent = product.args
         less_ = sum_of(base).minus(_ONE)

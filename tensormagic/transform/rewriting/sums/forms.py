@@ -1,4 +1,4 @@
-"""Functions of which differences are known: what a node is a function of, and each function's difference by that of its arguments.
+"""The functions whose differences are known: each function's difference, by the difference of its arguments.
 
 Knows nothing of rules, nor of how the difference of two arguments is found.
 """
@@ -71,10 +71,10 @@ class Image:
     meant: Sum
     more: object = None
     rest: Fraction = Fraction(0)
-    """What the function has there beyond the number that the text has."""
+    """The exact value of the function minus the rounded number that the text has for it."""
 
     def at(self) -> Node | float:
-        """The argument as a node; that of a function such as log1p is built."""
+        """Return the argument as a node; for a function such as log1p it is built."""
         return self.meant.node() if self.argument is None else self.argument
 
 
@@ -84,7 +84,7 @@ _AT_ZERO = {"exp2": 1, "exponential": 1, "sigmoid": Fraction(1, 2)}
 
 
 def image(node: Node) -> Image | None:
-    """``node`` as a function of one argument for which differences have forms; else None."""
+    """Return ``node`` as a function of one argument whose differences have forms, or None."""
     inner = raised(node)
     name = inner.op.name
     if name == "log1p":
@@ -118,7 +118,7 @@ def _top(node: Node) -> object:
 
 
 def inverse(node: Node, of: Image) -> Image | None:
-    """A number as the exact value of ``of`` at another number, or x beside its own root as the root of its square; else None."""
+    """Return a number as the exact value of the function ``of`` at another number (or as the root of its square), or None."""
     value = number_of(bare(node))
     if value is None:
         return None
@@ -134,7 +134,7 @@ def inverse(node: Node, of: Image) -> Image | None:
 
 
 def _rounded(node: Node, value: Fraction, of: Image) -> Image | None:
-    """A number that is the rounded value of ``of`` at the constant of its argument: ``sqrt(2)`` beside ``sqrt(2 + x)``."""
+    """Return a number that is ``of`` at the constant in its argument, rounded, as ``sqrt(2)`` in ``sqrt(2 + x) - sqrt(2)``; else None."""
     at, own = of.meant.number, node.type.dtype.type
     if not of.meant.terms or Fraction(float(own(float(at)))) != at:
         return None
@@ -150,7 +150,7 @@ def _rounded(node: Node, value: Fraction, of: Image) -> Image | None:
 
 
 def over_one(first: Image, second: Image) -> tuple[Image, Image]:
-    """``log(x / z)`` and ``log(y / z)`` as ``log(x)`` and ``log(y)``, which have the same difference."""
+    """Return ``log(x / z)`` and ``log(y / z)`` as ``log(x)`` and ``log(y)``, which have the same difference; else both unchanged."""
     quotients = [bare(i.argument) for i in (first, second) if i.argument is not None]
     if len(quotients) != 2 or any(q.op is not divide for q in quotients):
         return first, second
@@ -180,7 +180,7 @@ def _is_of_roots(node: Node) -> bool:
 
 
 def kind(node: Node) -> str:
-    """The kind that both sides of a difference must have in common; empty if it has no form."""
+    """Return the kind of a function, which both sides of a difference must share; empty if it has no form."""
     name = "sqrt" if _is_of_roots(node) else node.op.name
     return _KINDS.get(name) or (name if name in FORMS else "")
 
@@ -196,14 +196,14 @@ _LARGE = 2.0**40
 
 
 def within(d: Node | float, bound: Node | float) -> Where:
-    """Whether a difference is less than ``bound``; a bool if both are numbers."""
+    """Return whether a difference is less than ``bound``; a bool if both are numbers."""
     if not isinstance(d, Node) and not isinstance(bound, Node):
         return abs(d) < bound
     return less(absolute(d) if isinstance(d, Node) else abs(d), bound)
 
 
 def both(*conditions: Where | None) -> Where:
-    """Whether all hold; None holds everywhere."""
+    """Return whether all hold; None holds everywhere."""
     found: Node | None = None
     for one in conditions:
         if isinstance(one, Node):
@@ -219,7 +219,7 @@ def _of_sqrt(a: Image, b: Image, inner: Apart) -> _Form:
 
 
 def _fixed(d: Node | float) -> bool:
-    """Whether a difference is a nonzero number."""
+    """Return whether a difference is a nonzero number."""
     return not isinstance(d, Node) and bool(d)
 
 
@@ -253,7 +253,7 @@ def _of_exp(a: Image, b: Image, inner: Apart) -> _Form:
 
 
 def _of_expm1(a: Image, b: Image, inner: Apart) -> _Form:
-    """The difference of exponentials where both values are near -1, elsewhere by ``expm1`` of the arguments' difference."""
+    """Return the difference of exponentials where both values are near -1, elsewhere by ``expm1`` of the arguments' difference."""
     low = logical_and(less(a.node, -0.5), less(b.node, -0.5))
     value = where(low, exp(a.at()) - exp(b.at()), (1 + b.node) * expm1(inner.value))
     near = within(inner.value, 0.5)
@@ -261,7 +261,7 @@ def _of_expm1(a: Image, b: Image, inner: Apart) -> _Form:
 
 
 def _log_of(power_: Image, more: Node | float) -> Node:
-    """The logarithm of the base ``1 + more``; for a quotient, ``more`` is accurate only near 1."""
+    """Return the logarithm of the base ``1 + more``; for a quotient, ``more`` is accurate only near 1."""
     base = None if power_.argument is None else bare(power_.argument)
     return log1p(more) if base is None or base.op is not divide else log_of_quotient(*base.args)
 
@@ -279,7 +279,7 @@ def _of_power(a: Image, b: Image, inner: Apart) -> _Form:
 
 
 def _middle(b: Image, inner: Apart) -> tuple[Node, Where]:
-    """The midpoint of the arguments, and where rounding it does no more harm than the text."""
+    """Return the midpoint of the arguments, and a condition under which its rounding does no more harm than the text's."""
     place = b.at()
     near = within(inner.value * (1 + absolute(place)), 1)
     if inner.known:
@@ -288,12 +288,12 @@ def _middle(b: Image, inner: Apart) -> tuple[Node, Where]:
 
 
 def _alike(a: Image, b: Image) -> Node:
-    """Whether two values are within a factor of 2; otherwise nothing cancels, and the text has fewer roundings."""
+    """Return whether two values are within a factor of 2; otherwise nothing cancels, and the text has fewer roundings."""
     return less(absolute(b.node / a.node - 1.25), 0.75)
 
 
 def nearer(a: Node, b: Node) -> Node:
-    """Whether two values are within a fifth of each other, for forms with many roundings."""
+    """Return whether two values are within a fifth of each other, for forms with many roundings."""
     return less(absolute(b / a - 1), 0.2)
 
 
@@ -321,7 +321,7 @@ def _of_softplus(a: Image, b: Image, inner: Apart) -> _Form:
 
 
 def _turned(a: Image, b: Image, inner: Apart) -> tuple[Node, Node, Where]:
-    """Cosine and sine of the mean of two angles, from those of one of them: rounding a large mean would change the angle."""
+    """Return cosine and sine of the mean of two angles, from those of one of them, as rounding a large mean would change the angle."""
     place = a.meant.minus(b.meant.times(-1)).times(Fraction(1, 2))
     if inner.known and len(place) == 1 and isinstance(middle := place.node(), Node):  # x between x + y and x - y
         return cos(middle), sin(middle), both(within(inner.value, 1), within(middle, _LARGE))
@@ -380,7 +380,10 @@ def _of_arctan(a: Image, b: Image, inner: Apart) -> _Form:
 
 
 def _of_inverse(outer: Callable[[Node], Node], other: Callable[[Node], Node], sign: int = 1) -> Callable[..., _Form]:
-    """Differences of inverse functions, by the ``other`` function of the same angle: ``a * a - b * b`` over the sum of both products."""
+    """Return the form of differences of inverse functions.
+
+    It uses the ``other`` function of the same angle: ``a * a - b * b`` over the sum of both products.
+    """
 
     def form(a: Image, b: Image, inner: Apart) -> _Form:
         x, y = a.at(), b.at()
@@ -414,7 +417,10 @@ _WIDE = 2.0**-4
 
 
 def _of_erfc(sign: int) -> Callable[[Image, Image, Apart], _Form]:
-    """The integral of ``exp(-t * t)`` by its derivatives at the midpoint, which are Hermite polynomials."""
+    """Return the form of differences of erf or erfc.
+
+    It is the integral of ``exp(-t * t)`` by its derivatives at the midpoint, which are Hermite polynomials.
+    """
 
     def form(a: Image, b: Image, inner: Apart) -> _Form:
         half = inner.value * 0.5
@@ -437,7 +443,7 @@ def _of_erfc(sign: int) -> Callable[[Image, Image, Apart], _Form]:
 
 
 def _of_erf(a: Image, b: Image, inner: Apart) -> _Form:
-    """That integral for near arguments; if both values are near 1 or -1, by their distances from it."""
+    """Return the difference of error functions: the integral for near arguments; by ``erfc`` where both values are near 1 or near -1."""
     value, near = _of_erfc(1)(a, b, inner)
     x, y = a.argument, b.argument
     if x is None or y is None or not isinstance(near, Node):

@@ -1,4 +1,4 @@
-"""Products and sums of what is near 1, by what each part is beside it. Knows nothing of rules."""
+"""Sums and products of values near 1, by their differences from 1. Knows nothing of rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tensormagic.transform.rewriting.sums.terms import Apart, number_of, raised
 
 
 def less_product(a: Node, b: Node) -> Apart | None:
-    """``1 - u * v`` where both are near 1."""
+    """Return ``1 - u * v`` for two factors near 1, by their differences from 1, or None if these have no forms."""
     product = bare(b)
     if product.op is not multiply or number_of(bare(a)) != 1 or bare(product.args[0]) is bare(product.args[1]):
         return None
@@ -34,7 +34,7 @@ def less_product(a: Node, b: Node) -> Apart | None:
 
 
 def _less_powers(product: Node) -> Apart | None:
-    """``1 - (1 + x)**y * (1 - x)**y``, by what the product of the bases is above 1."""
+    """Return ``1 - (1 + x)**y * (1 - x)**y`` by the product of the bases minus 1, or None for other products."""
     first, second = map(raised, product.args)
     if first.op is not power or second.op is not power or bare(first.args[1]) is not bare(second.args[1]):
         return None
@@ -48,7 +48,7 @@ def _less_powers(product: Node) -> Apart | None:
 
 
 def beside_one(a: Node, b: Node) -> Apart | None:
-    """``cosh(x) - cos(y)`` and the like, with both near 1, by their differences from 1."""
+    """Return ``cosh(x) - cos(y)`` and the like, with both near 1, by their differences from 1; else None."""
     first, second = (known(n, constant(1.0)) if bare(n).op.name in _AT_ONE else None for n in (a, b))
     if first is None or second is None:
         return None
@@ -56,7 +56,7 @@ def beside_one(a: Node, b: Node) -> Apart | None:
 
 
 def beside_minus_one(a: Node, b: Node) -> Apart | None:
-    """``cosh(x) + cos(y)`` as ``cosh(x) - (-cos(y))``, with one near 1 and the other near -1."""
+    """Return ``cosh(x) + cos(y)`` as ``cosh(x) - (-cos(y))``, with one term near 1 and the other near -1; else None."""
     inner = bare(b)
     if inner.op.name not in _AT_MINUS_ONE or bare(a).op.name not in _AT_ONE:
         return None

@@ -15,7 +15,7 @@ _MANY = 20
 
 
 def number_at(node: Node, known: dict[Node, float], depth: int) -> float:
-    """The value of a node near 0; arbitrary if it is no function of the operand."""
+    """Return the value of ``node`` for the ``known`` values of operands; other operands get arbitrary values."""
     node = bare(node)
     found = known.get(node)
     if found is None:

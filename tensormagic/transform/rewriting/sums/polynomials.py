@@ -1,4 +1,4 @@
-"""Polynomials of nodes with fractions as coefficients, and as nodes again. Knows nothing of rules."""
+"""Polynomials over nodes, with fractions as coefficients, and their conversion back to nodes. Knows nothing of rules."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ ONE: Polynomial = {NOTHING: 1}
 
 
 class TooLarge(Exception):  # noqa: N818 (no error: there is no form)
-    """More than is looked at."""
+    """Raised when an expression is larger than what is analysed."""
 
 
 def plus(p: Polynomial, q: Polynomial, times: int = 1) -> Polynomial:
-    """``p + times * q``."""
+    """Return ``p + times * q``."""
     found = dict(p)
     for powers, c in q.items():
         found[powers] = found.get(powers, 0) + times * c
@@ -30,7 +30,7 @@ def plus(p: Polynomial, q: Polynomial, times: int = 1) -> Polynomial:
 
 
 def multiplied(p: Polynomial, q: Polynomial) -> Polynomial:
-    """The product of two polynomials."""
+    """Return the product of two polynomials."""
     found: Polynomial = {}
     for one, c in p.items():
         for other, d in q.items():
@@ -46,12 +46,12 @@ def _bounded(p: Polynomial) -> Polynomial:
 
 
 def degree(p: Polynomial) -> int:
-    """The highest sum of powers."""
+    """Return the total degree of a polynomial."""
     return max(map(sum, p), default=0)
 
 
 def to_power(node: Node, power: int) -> Node:
-    """A power of a node, by squares."""
+    """Return a positive integer power of a node, by repeated squaring."""
     found = node if power % 2 else None
     if power > 1:
         half = square(to_power(node, power // 2))
@@ -60,7 +60,7 @@ def to_power(node: Node, power: int) -> Node:
 
 
 def as_node(p: Polynomial, atoms: list[Node]) -> Node | float:
-    """A polynomial as nodes, with its most frequent atom factored out first."""
+    """Return a polynomial as nodes, with its most frequent atom factored out first."""
     if len(p) == 1:
         ((powers, c),) = p.items()
         return monomial(powers, c, atoms)
@@ -84,19 +84,19 @@ def as_node(p: Polynomial, atoms: list[Node]) -> Node | float:
 
 
 def lowered(powers: Powers, at: int, by: int) -> Powers:
-    """Powers, that of one atom lower."""
+    """Return the powers of a monomial, with that of one atom lowered by ``by``."""
     return tuple(n - by * (k == at) for k, n in enumerate(powers))
 
 
 def scaled(part: Node | float, factor: Node) -> Node:
-    """A sum or number times a node."""
+    """Return the product of ``part``, a node or a number, and ``factor``."""
     if isinstance(part, Node):
         return factor * part
     return factor if part == 1 else -factor if part == -1 else factor * part
 
 
 def monomial(powers: Powers, c: Coefficient, atoms: list[Node]) -> Node | float:
-    """A product of powers of atoms, and a number."""
+    """Return a monomial as a node, or as a number if it has no atoms."""
     found: Node | float = float(c)
     for atom, power in zip(atoms, powers, strict=False):
         if power:
@@ -105,27 +105,27 @@ def monomial(powers: Powers, c: Coefficient, atoms: list[Node]) -> Node | float:
 
 
 def by_turns(factors: Counter[Node]) -> list[Node]:
-    """The factors of a product with equal ones apart: a square may overflow or underflow where ``x * y`` does not."""
+    """Return the factors of a product so that equal ones are apart: a square may overflow or underflow where ``x * y`` does not."""
     return [n for k in range(max(factors.values(), default=0)) for n, times in factors.items() if times > k]
 
 
 def magnitudes(p: Polynomial, atoms: list[Node]) -> tuple[Polynomial, list[Node]]:
-    """A polynomial with absolute coefficients and atoms, which bounds the sum of its monomials' sizes."""
+    """Return a polynomial with absolute coefficients and atoms, which bounds the sum of its monomials' sizes."""
     return {powers: abs(c) for powers, c in p.items()}, [absolute(a) for a in atoms]
 
 
 def is_linear(p: Polynomial) -> bool:
-    """Whether there are no products of atoms."""
+    """Return whether there are no products of atoms."""
     return max(map(sum, p), default=0) == 1
 
 
 def is_exact(p: Polynomial) -> bool:
-    """Whether a sum of two terms has no rounding if it is a difference of numbers near each other."""
+    """Return whether a sum of two terms has no rounding if it is a difference of numbers near each other."""
     return len(p) == 2 and is_linear(p) and all(abs(c) == 1 for powers, c in p.items() if any(powers))
 
 
 def with_squares(p: Polynomial, k: int, of: Polynomial) -> Polynomial:
-    """A polynomial with the squares of one atom replaced by another polynomial."""
+    """Return a polynomial with the squares of one atom replaced by another polynomial."""
     found: Polynomial = {}
     for q, c in p.items():
         one: Polynomial = {lowered(q, k, q[k]): c}
@@ -136,5 +136,5 @@ def with_squares(p: Polynomial, k: int, of: Polynomial) -> Polynomial:
 
 
 def loses_terms(top: Polynomial, sides: list[Polynomial]) -> bool:
-    """Whether at least half of a term common to both sides cancels in their difference."""
+    """Return whether at least half of a term common to both sides cancels in their difference."""
     return any(abs(top.get(m, 0)) * 2 <= abs(c) for m, c in sides[0].items() if m in sides[1])

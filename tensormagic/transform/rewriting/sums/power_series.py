@@ -11,7 +11,7 @@ _Terms = Sequence[Fraction | int]
 
 
 class NoSeriesError(Exception):
-    """There is no such series at 0."""
+    """Raised if a function has no series at 0."""
 
 
 @dataclass(frozen=True)
@@ -63,34 +63,34 @@ class Series:
         return series(found, self.order - other.order)
 
     def at(self, power: int) -> Fraction | int:
-        """The coefficient of a power."""
+        """Return the coefficient of a power."""
         return self.terms[power - self.order] if self.order <= power < self.end else 0
 
     def below(self) -> list[Fraction | int]:
-        """The coefficients from the power 0 on; raises if the series is infinite at 0."""
+        """Return the coefficients from the power 0 on; raise NoSeriesError if the series is infinite at 0."""
         if self.order < 0:
             raise NoSeriesError
         return [0] * self.order + list(self.terms)
 
 
 def series(terms: _Terms, order: int = 0) -> Series:
-    """The series of these coefficients, without leading zeros."""
+    """Return the series of these coefficients, without leading zeros."""
     skip = next((k for k, c in enumerate(terms) if c), len(terms))
     return Series(order + skip, tuple(terms[skip:]))
 
 
 def power_of_x(k: int, known: int) -> Series:
-    """``x ** k`` with ``known`` terms."""
+    """Return ``x ** k`` with ``known`` terms."""
     return Series(k, (1, *(0,) * (known - 1)))
 
 
 def number(value: Fraction, known: int) -> Series:
-    """A constant."""
+    """Return a constant as a series."""
     return Series(0, (value, *(0,) * (known - 1))) if value else Series(known, ())
 
 
 def in_powers(coefficients: Sequence[Fraction], small: Series) -> Series:
-    """The sum of powers of ``small``."""
+    """Return the polynomial with these coefficients at ``small``."""
     size = len(small.terms)
     found = number(coefficients[-1], size)
     for c in reversed(coefficients[:-1]):
@@ -120,7 +120,7 @@ def _slopes(terms: _Terms) -> list[Fraction | int]:
 
 
 def exponential(u: Series) -> Series:
-    """``exp(u)``: ``e' = u' e``."""
+    """Return ``exp(u)``, from ``e' = u' e``."""
     slopes = _slopes(_zero_at_zero(u))
     found: list[Fraction | int] = [1]
     for n in range(1, len(slopes)):
@@ -129,7 +129,7 @@ def exponential(u: Series) -> Series:
 
 
 def sine_and_cosine(u: Series, sign: int = -1) -> tuple[Series, Series]:
-    """Sine and cosine of ``u``, hyperbolic for a positive sign: ``s' = u' c``, ``c' = sign u' s``."""
+    """Return sine and cosine of ``u``, hyperbolic for a positive sign, from ``s' = u' c`` and ``c' = sign u' s``."""
     slopes = _slopes(_zero_at_zero(u))
     s: list[Fraction | int] = [0]
     c: list[Fraction | int] = [1]
@@ -141,7 +141,7 @@ def sine_and_cosine(u: Series, sign: int = -1) -> tuple[Series, Series]:
 
 
 def raised(w: Series, power: Fraction) -> Series:
-    """``w ** power``: small integer powers of any series, others of a series that is 1 at 0."""
+    """Return ``w ** power``: small integer powers of any series, others of a series that is 1 at 0."""
     if power.denominator == 1 and 0 <= power <= 4:
         found = number(Fraction(1), len(w.terms))
         for _ in range(int(power)):
@@ -156,12 +156,12 @@ def raised(w: Series, power: Fraction) -> Series:
 
 
 def integral(of: Series) -> Series:
-    """The one that is 0 at 0."""
+    """Return the antiderivative that is 0 at 0."""
     return series([0, *(Fraction(c) / (k + 1) for k, c in enumerate(of.below()))])
 
 
 def slope(u: Series) -> Series:
-    """The derivative."""
+    """Return the derivative."""
     return series(_slopes(u.below())[1:])
 
 
@@ -171,13 +171,13 @@ def _one_plus(u: Series) -> Series:
 
 
 def logarithm(w: Series) -> Series:
-    """``log(w)`` of what is 1 at 0."""
+    """Return ``log(w)`` for a series that is 1 at 0."""
     _one_at_zero(w)
     return integral(slope(w) / w)
 
 
 def _by_slope(of: Callable[[Series], Series]) -> Callable[[Series], Series]:
-    """A function with the slope ``of(u * u)``."""
+    """Return a function of series that is 0 at 0 and whose derivative is ``of(u * u)``."""
 
     def function(u: Series) -> Series:
         _zero_at_zero(u)
@@ -218,6 +218,6 @@ FUNCTIONS = {name: lru_cache(maxsize=64)(of) for name, of in _FUNCTIONS.items()}
 
 
 def _half_of_more(u: Series) -> Series:
-    """``(1 + exp(-u)) / 2``, which is 1 at 0."""
+    """Return ``(1 + exp(-u)) / 2``, which is 1 at 0."""
     terms = exponential(-u).terms
     return series([1, *(Fraction(c) / 2 for c in terms[1:])])

@@ -1,4 +1,4 @@
-"""A quick test whether anything may cancel in a difference over one denominator. Knows no rules."""
+"""A quick test whether anything may cancel when a difference is written over one denominator. Knows no rules."""
 
 from __future__ import annotations
 
@@ -24,12 +24,15 @@ _INNER = ARITHMETIC | {"where"}
 
 
 def worth_it(a: Node, b: Node) -> bool:
-    """A quick test: a sum is multiplied or divided and both sides have something in common, or one operand occurs often."""
+    """Return whether a common denominator may help (a quick test).
+
+    It may if a sum is multiplied or divided and both sides share something, or if one operand occurs often.
+    """
     return _is_small(a, b) and (_expands_alike(a, b) or _repeats(a, b))
 
 
 def _is_small(a: Node, b: Node) -> bool:
-    """Whether the sides are small enough to be read, with a product or quotient near the top."""
+    """Return whether the sides are small enough to be read, with a product or quotient near the top."""
     seen: set[Node] = set()
     products, operands = False, 0
     level: list[Node] = [a, b]
@@ -61,7 +64,7 @@ _PRODUCTS = frozenset(("multiply", "square", "divide", "reciprocal", "power"))
 
 
 def _parts(node: Node, name: str) -> Sequence[Node] | None:
-    """The terms, factors or base of an arithmetic node; None for others."""
+    """Return the operands of an arithmetic node that are read further (terms, factors or base), or None for other nodes."""
     if name == "where":
         return written(node)
     if name == "power":
@@ -70,7 +73,7 @@ def _parts(node: Node, name: str) -> Sequence[Node] | None:
 
 
 def is_small_power(power: Fraction | None) -> bool:
-    """Whether a power is a product of few factors."""
+    """Return whether a power is a product of few factors."""
     return power is not None and power.denominator == 1 and 0 < abs(power) <= _POWER
 
 
@@ -78,7 +81,7 @@ _POWER = 4
 
 
 def _repeats(a: Node, b: Node) -> bool:
-    """Whether one operand occurs three times in sums of products, twice in one product."""
+    """Return whether one operand occurs three times in sums of products, twice in one product."""
     count: dict[Node, int] = {}
     products, looked, most = False, 0, 0
     level = [(a, 1), (b, 1)]
@@ -116,7 +119,7 @@ _READ = {
 
 
 def _expands_alike(a: Node, b: Node) -> bool:
-    """Whether a sum is multiplied or something is divided, and both sides have something in common."""
+    """Return whether a sum is multiplied or something is divided, and both sides have something in common."""
     one, two = bare(a), bare(b)
     first, second = one.op.name, two.op.name
     if not (first in _INNER and _expands(one, 2)) and not (second in _INNER and _expands(two, 2)):
@@ -130,7 +133,7 @@ def _expands_alike(a: Node, b: Node) -> bool:
 
 
 def _expands(node: Node, depth: int) -> bool:
-    """Whether ``node`` contains more than sums of products."""
+    """Return whether ``node`` contains more than sums of products."""
     name = node.op.name
     if name in _DIVIDES:
         return True
@@ -145,7 +148,7 @@ def _expands(node: Node, depth: int) -> bool:
 
 
 def _ends(node: Node) -> set[Node]:
-    """The nodes below sums and products, down to the depth that is read."""
+    """Return the nodes below sums and products, down to the depth that is read."""
     found: set[Node] = set()
     level = [node]
     for _ in range(DEEP):

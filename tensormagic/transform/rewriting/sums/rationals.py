@@ -1,7 +1,8 @@
-"""Differences of quotients and products, over one denominator: what both sides have in common goes, exactly. Knows nothing of rules.
+"""Differences of quotients and products, over one denominator: what both sides share cancels exactly. Knows nothing of rules.
 
-``x / (1 - y) - x`` is ``x * y / (1 - y)``, and ``1 / (x + 1) - 2 / x + 1 / (x - 1)`` is ``2 / (x + 1) / x / (x - 1)``. Numerators are
-polynomials with fractions as coefficients, over whatever is no sum, product or quotient itself.
+``x / (1 - y) - x`` is ``x * y / (1 - y)``, and ``1 / (x + 1) - 2 / x + 1 / (x - 1)`` is ``2 / (x + 1) / x / (x -
+1)``. Numerators are polynomials with fractions as coefficients; their atoms are the nodes that are no sums, products
+or quotients themselves.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Quotient:
 
 @dataclass
 class Reading:
-    """Nodes as quotients of polynomials over one list of atoms, and the nodes that were looked through."""
+    """Reads nodes as quotients of polynomials over one list of atoms; ``through`` are the nodes that were read."""
 
     atoms: list[Node] = field(default_factory=list[Node])
     through: dict[Node, None] = field(default_factory=dict[Node, None])
@@ -68,7 +69,7 @@ class Reading:
     _known: dict[Node, Quotient] = field(default_factory=dict[Node, Quotient])
 
     def of(self, node: Node, depth: int = DEEP) -> Quotient:
-        """``node`` as a quotient."""
+        """Return ``node`` as a quotient."""
         inner = bare(node)
         found = self._known.get(inner)
         if found is None:
@@ -105,7 +106,7 @@ class Reading:
         return self._over(top, self.of(node.args[1], depth - 1), node.args[1])
 
     def atom(self, node: Node) -> Polynomial:
-        """What is read no further."""
+        """Return ``node`` as an atom that is not read further; raise TooLarge if there are too many."""
         if node not in self.atoms:
             if len(self.atoms) == ATOMS:
                 raise TooLarge
@@ -120,7 +121,10 @@ class Reading:
         return found if power > 0 else self._over(one, base, node, -power)
 
     def _over(self, top: Quotient, below: Quotient, node: Node, power: int = 1) -> Quotient:
-        """``top / below``, where ``below`` is ``node``: numbers and atoms divide directly, sums as they stand."""
+        """Return ``top / below``, where ``below`` was read from ``node``.
+
+        Numbers and atoms divide directly; sums become factors of the denominator.
+        """
         inner = bare(node)
         if inner.op.name in {"multiply", "square"} and inner not in self._factors and not below.below:
             args = inner.args if inner.op.name == "multiply" else inner.args * 2
@@ -138,12 +142,12 @@ class Reading:
         return Quotient(top.top, top.below + Counter({inner: power}))
 
     def sum(self, a: Quotient, b: Quotient, times: int) -> Quotient:
-        """``a + times * b`` over their common denominator."""
+        """Return ``a + times * b`` over their common denominator."""
         below = a.below | b.below
         return Quotient(plus(self.widened(a, below), self.widened(b, below), times), below)
 
     def widened(self, a: Quotient, below: Counter[Node]) -> Polynomial:
-        """The numerator of ``a`` over ``below``."""
+        """Return the numerator of ``a`` over ``below``."""
         top = a.top
         for factor, power in (below - a.below).items():
             for _ in range(power):
@@ -152,7 +156,7 @@ class Reading:
 
 
 def product(a: Quotient, b: Quotient) -> Quotient:
-    """``a * b``."""
+    """Return ``a * b``."""
     return Quotient(multiplied(a.top, b.top), a.below + b.below)
 
 
@@ -162,7 +166,7 @@ def product(a: Quotient, b: Quotient) -> Quotient:
 def _without_common(
     p: Polynomial, below: Counter[Node], atoms: list[Node]
 ) -> tuple[Polynomial, list[Node], Counter[Node]]:
-    """A numerator without its common atoms, these atoms, and the denominator with them cancelled."""
+    """Return a numerator without its common atoms, these atoms, and the denominator with them cancelled."""
     common = [min(powers[k] for powers in p) for k in range(ATOMS)]
     core = {tuple(n - m for n, m in zip(powers, common, strict=True)): c for powers, c in p.items()}
     own = Counter({atom: power for atom, power in zip(atoms, common, strict=False) if power})
@@ -170,7 +174,7 @@ def _without_common(
 
 
 def _by_factors(p: Polynomial, atoms: list[Node], *, roots: bool) -> tuple[Node | float, Node | float] | None:
-    """A polynomial as a product of factors, and a bound of its size from the magnitudes of the other parts; else None.
+    """Return a polynomial as a product of factors, and a bound of its size from the magnitudes of its parts, or None without factors.
 
     ``roots``: it comes from roots, so that a plain sum is better than factors.
     """
@@ -207,7 +211,7 @@ def _by_factors(p: Polynomial, atoms: list[Node], *, roots: bool) -> tuple[Node 
 
 
 def _without_roots(p: Polynomial, atoms: list[Node]) -> tuple[Polynomial, list[Node], tuple[Node, ...]]:
-    """A polynomial with even powers of roots replaced by powers of their radicands, and the roots it had.
+    """Return a polynomial with even powers of roots replaced by powers of their radicands, and the roots it had.
 
     Its value does not show their rounding: another reader of one of them would no longer read the same number.
     """
@@ -230,7 +234,7 @@ def _without_roots(p: Polynomial, atoms: list[Node]) -> tuple[Polynomial, list[N
 def _by_what_roots_are_of(
     reading: Reading, top: Polynomial, sides: list[Polynomial]
 ) -> tuple[Polynomial, list[Polynomial]]:
-    """A difference and its sides without even powers of roots, if terms then cancel: ``1 / s - s``."""
+    """Return a difference and its sides without even powers of roots, if terms then cancel: ``1 / s - s``."""
     for k, atom in enumerate(reading.atoms):
         inner = bare(atom.args[0]) if atom.op.name == "sqrt" else atom
         even = any(q[k] for q in top) and not any(q[k] % 2 for p in (top, *sides) for q in p)
@@ -250,12 +254,12 @@ def _by_what_roots_are_of(
 
 
 def _are_given(p: Polynomial, atoms: list[Node]) -> bool:
-    """Whether a sum is of given numbers: computed ones have rounding errors as large as those that are saved."""
+    """Return whether a sum is of given numbers: computed ones have rounding errors as large as those that are saved."""
     return all(is_given(atoms[k]) for powers in p for k, power in enumerate(powers) if power)
 
 
 def is_given(node: Node) -> bool:
-    """Whether a node is an input, or elements of one."""
+    """Return whether a node is an input, or elements of one."""
     while node.args:
         if node.op.kind != "move":
             return False
@@ -264,14 +268,14 @@ def is_given(node: Node) -> bool:
 
 
 def _plain(a: Node, b: Node, core: Polynomial, below: Counter[Node]) -> bool:
-    """A difference of two squares, which has a rule of its own; that from a number is left as it is."""
+    """Return whether a difference is best left: a difference of two squares, which has a rule of its own, or of a square and a number."""
     if any(isinstance(key_of(bare(u)), tuple) and number_of(bare(v)) is not None for u, v in ((a, b), (b, a))):
         return True
     return not below and len(core) == 2 and max(map(sum, core)) <= 2
 
 
 def over_one(reading: Reading, a: Node, b: Node) -> tuple[Quotient, list[Polynomial]] | None:
-    """``a - b`` and both sides over one denominator; None if that fails, or the code computes rounding errors."""
+    """Return ``a - b`` and both sides over one denominator, or None if that fails, or if the code computes rounding errors on purpose."""
     try:
         first, second = reading.of(a), reading.of(b)
         whole = reading.sum(first, second, -1)
@@ -284,7 +288,7 @@ def over_one(reading: Reading, a: Node, b: Node) -> tuple[Quotient, list[Polynom
 
 
 def form_of(whole: Quotient, atoms: list[Node]) -> tuple[Node | float, Node | float]:
-    """A quotient as nodes, with a bound of its size."""
+    """Return a quotient as nodes, with a bound of its size."""
     core, factors, below = _without_common(whole.top, whole.below, atoms)
     tops = _by_factors(core, atoms, roots=False) or _as_sum(core, atoms)
     value, bound = (_quotient(top, factors, below) for top in tops)
@@ -292,7 +296,9 @@ def form_of(whole: Quotient, atoms: list[Node]) -> tuple[Node | float, Node | fl
 
 
 def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *, within: bool = False) -> Apart | None:
-    """``a - b`` over one denominator, if terms cancel in the numerator, or it is a difference that is ``known``; else None.
+    """Return ``a - b`` over one denominator if terms cancel in the numerator, or if it is a ``known`` difference; else None.
+
+    ``within`` a function, a remaining product is used everywhere.
 
     ``within`` a function, a remaining product is used everywhere.
     """
@@ -332,13 +338,13 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *
 def _split(
     a: Node, b: Node, core: Polynomial, below: Counter[Node], atoms: list[Node], *, squared: bool
 ) -> tuple[Node | float, Node | float] | None:
-    """A numerator as a product of factors, with its bound; None if it stays the sum of the text."""
+    """Return a numerator as a product of factors, with its bound, or None if it stays the sum of the text."""
     stays = _plain(a, b, core, below) and not (squared and is_linear(core))
     return None if stays else _by_factors(core, atoms, roots=squared)
 
 
 def _as_sum(core: Polynomial, atoms: list[Node]) -> tuple[Node | float, Node | float]:
-    """A numerator as a sum of its terms, with its bound: the sum of their magnitudes if they may cancel again."""
+    """Return a numerator as a sum of its terms, with its bound: the sum of their magnitudes if they may cancel again."""
     sizes = {Fraction(abs(c)) for c in core.values()}
     if len(core) == 2 and len(sizes) == 1 and sizes != {1} and is_linear(core):  # exact, where both are near each other
         value = as_node({powers: 1 if c > 0 else -1 for powers, c in core.items()}, atoms) * float(sizes.pop())
@@ -348,7 +354,7 @@ def _as_sum(core: Polynomial, atoms: list[Node]) -> tuple[Node | float, Node | f
 
 
 def _near(bound: Node | float, a: Node, below: Counter[Node], inner: Apart | None) -> Node:
-    """Where a form of ``a - b`` is better: it is small compared with ``a``, and its parts hold there."""
+    """Return where a form of ``a - b`` is better: where it is small compared with ``a``, and its parts hold."""
     size = absolute(bound) if isinstance(bound, Node) else abs(bound)
     near = less(size, absolute(a) * 0.5)
     if below and isinstance(size, Node):  # where a denominator has run over, nothing is left
@@ -357,13 +363,13 @@ def _near(bound: Node | float, a: Node, below: Counter[Node], inner: Apart | Non
 
 
 def _is_number(core: Polynomial, atoms: list[Node]) -> Node:
-    """Where a difference of two given numbers is finite: the form is then at least as accurate as the text."""
+    """Return where a difference of two given numbers is finite: the form is then at least as accurate as the text."""
     difference = as_node(core, atoms)
     return isfinite(difference) if isinstance(difference, Node) else constant(True)
 
 
 def _quotient(top: Node | float, factors: list[Node], below: Counter[Node]) -> Node | float:
-    """Multiply and divide alternately, to avoid overflow."""
+    """Return the quotient, multiplied and divided alternately to avoid overflow."""
     value = top
     divisors, factors = by_turns(below), list(factors)
     if factors and not isinstance(value, Node):
@@ -378,7 +384,7 @@ def _quotient(top: Node | float, factors: list[Node], below: Counter[Node]) -> N
 
 
 def _of_functions(core: Polynomial, atoms: list[Node], known: Callable[[Node, Node], Apart | None]) -> Apart | None:
-    """A numerator of two terms as a known difference; else None."""
+    """Return a numerator of two terms as a known difference, or None."""
     if len(core) != 2:
         return None
     (p, c), (q, d) = core.items()
@@ -397,7 +403,7 @@ def _of_functions(core: Polynomial, atoms: list[Node], known: Callable[[Node, No
 def _dear(
     value: Node | float, near: Node, sides: tuple[Node, Node], parts: tuple[Node, ...], atoms: list[Node]
 ) -> bool:
-    """Whether the form costs too much compared with the text."""
+    """Return whether the form costs too much compared with the text."""
     stays = {*parts, *map(bare, sides), *atoms, *sides}
     roots = [near, *([value] if isinstance(value, Node) else [])]
     own = [n for n in topological(roots, lambda n: n not in stays) if n not in stays]

@@ -1,8 +1,9 @@
-"""Sums that cancel at 0, at 1 or far out, or where two operands are equal: their terms' series begin alike. Knows nothing of rules.
+"""Sums that cancel at 0, at 1, at infinity, or where two operands are equal, because their terms' series begin alike. Knows no rules.
 
-``sin(x) - x``, ``x * cos(x) - sin(x)`` and ``1 / (exp(x) - 1) - 1 / x + 0.5`` are the rest of their series near 0, as many terms as the
-dtype has digits; ``x * log(x) - x + 1`` is that of ``x - 1`` near 1, ``x * log(1 + 1 / x) - 1`` that of ``1 / x``, and what depends on the
-quotient of two operands alone, but for a power of one of them, that of ``(x - y) / y``.
+``sin(x) - x``, ``x * cos(x) - sin(x)`` and ``1 / (exp(x) - 1) - 1 / x + 0.5`` are the rest of their series near 0,
+with as many terms as the dtype has digits. ``x * log(x) - x + 1`` is a series in ``x - 1`` near 1, ``x * log(1 + 1 /
+x) - 1`` one in ``1 / x``, and what depends only on the quotient of two operands, up to a power of one of them, is one
+in ``(x - y) / y``.
 """
 
 from __future__ import annotations
@@ -46,9 +47,10 @@ _QUOTIENTS = frozenset(("divide", "reciprocal"))
 
 @dataclass(frozen=True)
 class Remainder:
-    """A sum by its series: its ``value`` where the operand is ``near`` 0, and the nodes whose rounding it does not show.
+    """The form of a sum by its series: its ``value``, and the condition ``near``, that the operand is near 0, under which it holds.
 
-    ``within`` are other nodes read: differences that have become forms.
+    ``parts`` are the nodes whose rounding it avoids, ``within`` the other nodes that were read: differences that have
+    become forms.
     """
 
     value: Node
@@ -72,14 +74,14 @@ class Place:
     factor: Node | None = None
 
     def read(self, known: int) -> _Read:
-        """The operand near the place, as other factors and a series."""
+        """Return the operand near the place, as other factors and a series."""
         if self.at < 0:
             return Counter(), power_of_x(-1, known)
         x = power_of_x(1, known) + number(Fraction(1), known) if self.at else power_of_x(1, known)
         return Counter({} if self.over is None else {self.over: 1}), x
 
     def small(self, base: Node) -> Node:
-        """What is small there."""
+        """Return the small quantity for the operand ``base``."""
         if self.at < 0:
             return divide(1, base)
         if self.over is not None and not self.at:
@@ -89,7 +91,7 @@ class Place:
         return _less_one(base) if self.at else base
 
     def other(self, base: Node) -> Node:
-        """The other factor of the product ``base``."""
+        """Return the other factor of the product ``base``."""
         first, second = map(bare, base.args)
         return second if first is self.factor else first
 
@@ -108,14 +110,14 @@ _ELSEWHERE = 1.37
 
 @dataclass
 class _Reading:
-    """Nodes as series in one operand, times powers of others."""
+    """Reads nodes as series in one operand, times powers of others."""
 
     base: Node
     known: int
     place: Place
     through: dict[Node, None] = field(default_factory=dict[Node, None])
     within: set[Node] = field(default_factory=set[Node])
-    """What stands in differences that have become forms, which show none of its roundings."""
+    """Nodes in differences that have become forms, in which the rounding of these nodes does not show."""
     poles: bool = False
     """Whether something is divided by what is 0 at 0."""
     _found: dict[Node, _Read] = field(default_factory=dict[Node, _Read])
@@ -171,7 +173,7 @@ class _Reading:
         return Counter({node: 1}), number(Fraction(1), self.known)
 
     def terms(self, node: Node, sides: tuple[Node, Node] | None, depth: int) -> Iterator[_Read]:
-        """The terms of a sum, or of the difference that ``node`` was written as."""
+        """Yield the terms of a sum, or of the difference that ``node`` was written as."""
         first, *second = sides or node.args
         minus = sides is not None or node.op.name != "add"
         found = self.of(first, depth - 1)
@@ -181,7 +183,7 @@ class _Reading:
             yield more, -terms if minus else terms
 
     def sum(self, terms: Iterator[_Read]) -> _Read:
-        """The sum of terms with the same other factors."""
+        """Return the sum of terms with the same other factors."""
         found: _Read | None = None
         for others, own in terms:
             if found is None:
@@ -214,7 +216,7 @@ class _Reading:
 
 
 def _operands(total: Node | Sum) -> Iterator[Node]:
-    """The operands of functions among the terms: the only leaf of an argument, and the argument."""
+    """Yield the operands of functions among the terms: the argument's only leaf, and the argument."""
     seen: dict[Node, None] = {}
     stack = [(n, 4) for n in (total.args if isinstance(total, Node) else (n for _, n, _ in total.terms))]
     while stack:
@@ -248,7 +250,7 @@ def _leaves(node: Node, depth: int) -> Iterator[Node]:
 
 
 def _multiple(node: Node) -> Node:
-    """What an argument is a multiple of."""
+    """Return the node that an argument is a multiple of: itself if it is no multiple."""
     total = sum_of(node)
     if len(total.terms) == 1 and not total.number and isinstance(total.terms[0][0], Node):
         return total.terms[0][0]
@@ -260,7 +262,7 @@ NAMED = frozenset(FUNCTIONS) | {"xlogy"}
 
 
 def series_within(total: Node | Sum, atoms: Sequence[Node], dtype: np.dtype[Any]) -> Remainder | None:
-    """A sum of ``atoms`` by its series in one operand, if its terms have one and cancel at 0; else None."""
+    """Return a sum of ``atoms`` by its series in one operand, if its terms have one and cancel at 0, or None."""
     for base, place in _looked_at(total, atoms):
         if not _small(total, base, place):
             continue
@@ -276,7 +278,7 @@ _PLACES = (Place(), Place(1), Place(-1))
 
 
 def _looked_at(total: Node | Sum, atoms: Sequence[Node]) -> Iterator[tuple[Node, Place]]:
-    """Operands, and where they are looked at."""
+    """Yield the operands to examine, and the places where they are examined."""
     for base in islice(_operands(total), 3):
         for place in _PLACES:
             yield base, place
@@ -290,7 +292,7 @@ def _looked_at(total: Node | Sum, atoms: Sequence[Node]) -> Iterator[tuple[Node,
 
 
 def _factors(base: Node) -> Sequence[Node]:
-    """The two factors of a product."""
+    """Return the two factors of a product, or nothing for other nodes."""
     found = tuple(map(bare, base.args)) if base.op.name == "multiply" else ()
     return found if len(set(found)) == 2 and all(number_of(n) is None for n in found) else ()
 
@@ -301,7 +303,7 @@ _LEFT = 0.25
 
 
 def _small(total: Node | Sum, base: Node, place: Place) -> bool:
-    """A quick numeric test: whether a sum is small compared with its terms near a place."""
+    """Return whether a sum is small compared with its terms near a place (a quick numeric test)."""
     known: dict[Node, float] = {}
     place.number(known, base)
     try:
@@ -318,7 +320,7 @@ def _small(total: Node | Sum, base: Node, place: Place) -> bool:
 def _cancelled(
     total: Node | Sum, base: Node, known: int, place: Place
 ) -> tuple[Counter[Node], Series, _Reading] | None:
-    """The sum as other factors and a series, if that begins later than its largest term; else None."""
+    """Return the sum as other factors and a series if that begins later than its largest term, else None."""
     reading = _Reading(base, known, place)
     if isinstance(total, Node):
         terms = list(reading.terms(total, None, _DEEP))
@@ -358,7 +360,7 @@ def _form(total: Node | Sum, base: Node, dtype: np.dtype[Any], place: Place) -> 
 
 
 def _less_one(base: Node) -> Node:
-    """An operand minus 1; for a quotient without rounding it first."""
+    """Return an operand minus 1; a quotient is subtracted from before it is rounded."""
     if base.op.name == "divide":
         x, y = base.args
         return divide(sum_of(x).minus(sum_of(y)).largest_first(), y)
@@ -367,7 +369,7 @@ def _less_one(base: Node) -> Node:
 
 
 def evaluated(base: Node, near: Node, order: int, terms: list[float], step: int) -> Node | float:
-    """``base ** order`` times a polynomial, evaluated where ``near``."""
+    """Return ``base ** order`` times a polynomial, evaluated where ``near``."""
     small = where(near, base, 0 if order >= 0 else 1)
     by = scaled(1.0, small, step)
     value: Node | float = terms[-1]
@@ -377,10 +379,10 @@ def evaluated(base: Node, near: Node, order: int, terms: list[float], step: int)
 
 
 def over_powers(form: Node, below: Node) -> Remainder | None:
-    """The form of a sum divided by something that has a series of the same operand: one series, which does not underflow.
+    """Return the form of a sum over a divisor that has a series in the same operand, as one series that does not underflow; else None.
 
-    If the operand is a product, the divisor may depend on one factor: ``(x * y - sin(x * y)) / x**3`` is ``y**3`` times
-    a series.
+    If the operand is a product, the divisor may depend on one factor: ``(x * y - sin(x * y)) / x**3`` is ``y**3``
+    times a series.
     """
     near = bare(form.args[0])
     total = sum_of(form, text=True)
@@ -419,7 +421,7 @@ def _quotient(form: Node, total: Sum, below: Node, base: Node, place: Place) -> 
 
 
 def scaled(value: Node | float, factor: Node, times: int) -> Node | float:
-    """``value * factor ** times``."""
+    """Return ``value * factor ** times``."""
     if not times:
         return value
     power = factor if abs(times) == 1 else square(factor)
@@ -432,7 +434,10 @@ def scaled(value: Node | float, factor: Node, times: int) -> Node | float:
 
 @lru_cache(maxsize=512)
 def chosen(found: Series, bits: int, radii: tuple[float, ...] = _RADII) -> tuple[tuple[float, list[float], int], ...]:
-    """Radii in which the first term dominates, the coefficients that each needs, and the step between their powers.
+    """Return for each radius in which the first term dominates: the radius, the coefficients it needs, and the step between their powers.
+
+    A radius ends before the series itself cancels: ``t + t**2`` has no digits at -1, where ``y**2 - y`` has all for
+    ``y = t + 1``.
 
     A radius ends before the series cancels itself: ``t + t**2`` has no digits at -1, where ``y**2 - y`` has all for ``y
     = t + 1``.
@@ -455,19 +460,19 @@ def chosen(found: Series, bits: int, radii: tuple[float, ...] = _RADII) -> tuple
 
 
 def _at_ends(coefficients: Sequence[Fraction], r: float, step: int) -> Iterator[float]:
-    """The values of a series at both ends of its interval."""
+    """Yield the values of a series at both ends of its interval."""
     for end in (r, -r)[: 1 + step % 2]:
         yield sum(float(c) * end**k for k, c in enumerate(coefficients))
 
 
 def either(a: Remainder, b: Remainder) -> Remainder:
-    """The combined forms of two places that no operand is near at once."""
+    """Return the combined forms of two places, which are never near at once."""
     parts, within = (tuple(dict.fromkeys(n)) for n in ((*a.parts, *b.parts), (*a.within, *b.within)))
     return Remainder(where(a.near, a.value, b.value), logical_or(a.near, b.near), parts, within)
 
 
 def dear(value: Node, near: Node, parts: tuple[Node, ...]) -> bool:
-    """Whether the form costs too much compared with the text."""
+    """Return whether the form costs too much compared with the text."""
     stays = {*parts, *(bare(a) for p in parts for a in p.args)}
     own = [n for n in topological([value, near], lambda n: n not in stays) if n not in stays]
     text = sum(map(weight, parts))

@@ -1,4 +1,4 @@
-"""Functions as sums of series, by what they are functions of: each as an :class:`Expansion`. Knows no rules."""
+"""Readers of functions as expansions: what each function gives for the expansions of its arguments. Knows no rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NUMBER: frozenset[Any] = frozenset()
 
 
 def _of_sum(of: Expansion, name: str, a: Read) -> Read | None:
-    """``sin(b + t)`` by the sine and cosine of ``b`` for small ``t``; None if ``a`` is no such sum."""
+    """Return ``sin(b + t)`` and the like by the sine and cosine of ``b`` for small ``t``, or None if ``a`` is no such sum."""
     base = of.place.shifted(a) if len(a) > 1 and name in _OTHER else None
     if base is None:
         return None
@@ -44,7 +44,7 @@ def _hyperbolic(name: str, top: tuple[int, int], below: tuple[int, int] | None) 
 
 
 def _power(of: Expansion, a: Read, b: Read) -> Read:
-    """A power: with a constant exponent directly, otherwise by the logarithm."""
+    """Return a power: directly if the exponent is constant, otherwise by the logarithm."""
     if set(b) == {frozenset()} and of.constant(b):
         return of.raised(a, Fraction(b[frozenset()].terms[0]))
     return of.exponential(of.product(b, of.logarithm(a)))
@@ -55,7 +55,7 @@ def _to_base(base: int) -> Any:
 
 
 def _log_of_sum(of: Expansion, a: Read, b: Read) -> Read:
-    """``log(exp(a) + exp(b))``, by their difference."""
+    """Return ``log(exp(a) + exp(b))``, by their difference."""
     rise = of.exponential(of.sum([b, a], (1, -1)))
     return of.sum([a, of.logarithm(of.plus(rise, 1))], (1, 1))
 

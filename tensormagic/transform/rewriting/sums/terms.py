@@ -1,4 +1,4 @@
-"""Sums as they are meant: multiples of nodes and a number, exactly. Knows nothing of rules."""
+"""Exact sums: rational multiples of nodes, plus a number. Knows nothing of rules."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tensormagic.ops.scalars.special import erfcx
 
 @dataclass(frozen=True)
 class Apart:
-    """A difference without cancellation.
+    """The form of a difference without cancellation.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Sum:
         return len(self.terms) + (self.number != 0)
 
     def minus(self, other: Sum) -> Sum:
-        """The difference, with common terms cancelled."""
+        """Return the difference, with common terms cancelled."""
         found = {key: (node, times) for key, node, times in self.terms}
         for key, node, times in other.terms:
             found[key] = (node, found[key][1] - times if key in found else -times)
@@ -88,11 +88,11 @@ class Sum:
         return Sum(terms, self.number - other.number if other.number else self.number)
 
     def times(self, factor: int | Fraction) -> Sum:
-        """A multiple."""
+        """Return the sum multiplied by ``factor``."""
         return Sum(tuple((k, n, t * factor) for k, n, t in self.terms), self.number * factor)
 
     def node(self) -> Node | float:
-        """The sum as nodes: positive terms first, triples as two exact additions, two squares by their factors."""
+        """Return the sum as nodes: positive terms first, multiples by 3 as two exact additions, two squares by their factors."""
         if (squares := self._squares_apart()) is not None:
             return squares
         total: Node | float | None = None
@@ -111,7 +111,7 @@ class Sum:
         return total if not number else total + number
 
     def rounds_more(self, *of: Sum) -> bool:
-        """Whether, as a difference ``of`` sums, a product in it has a larger rounding error than theirs, beside another term."""
+        """Return whether this sum, as a difference ``of`` two sums, contains a product with a larger rounding error than theirs."""
         if len(self) < 2:
             return False
         given: dict[object, Fraction] = {}
@@ -120,7 +120,7 @@ class Sum:
         return any(_rounding(times) > given.get(key, Fraction(0)) for key, _, times in self.terms)
 
     def largest_first(self) -> Node | float:
-        """The sum as nodes; the smallest of three plain terms comes last, as the others may be near each other."""
+        """Return the sum as nodes; the smallest of three plain terms comes last, as the others may be near each other."""
         parts = [n if t > 0 else -n for _, n, t in self.terms if abs(t) == 1]
         parts += [constant(float(self.number))] if self.number else []
         signs = {t > 0 for _, _, t in self.terms} | ({self.number > 0} if self.number else set())
@@ -134,7 +134,7 @@ class Sum:
         return (where(third, p, r) + where(logical_or(third, first), q, p)) + last
 
     def _squares_apart(self) -> Node | None:
-        """``c * x**2 - c * y**2`` by the sum and the difference of ``x`` and ``y``."""
+        """Return ``c * x**2 - c * y**2`` by the sum and the difference of ``x`` and ``y``."""
         if len(self.terms) != 2 or self.number:
             return None
         (first, _, times), (second, _, other) = self.terms
@@ -146,14 +146,16 @@ class Sum:
 
 
 def _rounding(times: Fraction) -> Fraction:
-    """The relative rounding error of a multiple; none for triples, which are two exact additions."""
+    """Return the relative rounding error of a multiple; 0 for multiples by 3, which are two exact additions."""
     size = abs(times)
     exact = all(n & (n - 1) == 0 for n in (size.numerator, size.denominator))
     return Fraction(0) if exact or size == 3 else size
 
 
 def sum_of(node: Node, *, text: bool = False) -> Sum:
-    """The terms of ``node``; with ``text`` also those of differences that have become accurate forms, as they were written.
+    """Return the terms of ``node``; with ``text`` also those of differences that have become accurate forms, as they were written.
+
+    The result is stored with the node, since a dozen rules read each sum, unless the node is its own only term.
 
     Kept with the node, since a dozen rules read each sum: but for what is no sum, which would be its own term.
     """
@@ -196,7 +198,7 @@ def _sum_of(node: Node, *, text: bool) -> Sum:
 
 
 def _scaled(left: Node, right: Node) -> tuple[Fraction, Node] | None:
-    """The number that a product has as a factor, the first one if both are numbers, and the other factor."""
+    """Return the number that a product has as a factor (the first one if both are numbers), and the other factor; None without one."""
     value = number_of(bare(left))
     if value is not None:
         return value, right
@@ -212,7 +214,7 @@ _ONCE: dict[Fraction | int, Fraction] = {k: Fraction(k) for k in (-2, -1, 1, 2)}
 
 
 def key_of(node: Node) -> object:
-    """The identity of a term: a square is the same however it is written."""
+    """Return the identity of a term: a square has the same one however it is written."""
     name = node.op.name
     if name == "square" or (name == "multiply" and bare(node.args[0]) is bare(node.args[1])):
         return "square", bare(node.args[0])
@@ -224,7 +226,7 @@ def key_of(node: Node) -> object:
 
 
 def log_of_quotient(x: Node, y: Node) -> Node:
-    """``log(x / y)``, without the rounding of the quotient where both are near each other."""
+    """Return ``log(x / y)``, without the rounding of the quotient where both are near each other."""
     apart_ = sum_of(x).minus(sum_of(y)).node()
     near = (
         less(absolute(apart_), absolute(y) * 0.5) if isinstance(apart_, Node) else less(abs(apart_), absolute(y) * 0.5)
@@ -233,7 +235,7 @@ def log_of_quotient(x: Node, y: Node) -> Node:
 
 
 def difference(x: Node, y: Node, sign: int = 1) -> Node:
-    """``x - y`` (for sign -1 their sum) without common terms, if one rounding is left; else as both are rounded."""
+    """Return ``x - y`` (for sign -1 their sum) without common terms, if one rounding is left; else as both are rounded."""
     first, second = sum_of(x), sum_of(y)
     rest = first.minus(second.times(sign))
     exact = all(n & (n - 1) == 0 for _, _, t in rest.terms for n in (abs(t.numerator), t.denominator))
@@ -244,7 +246,7 @@ def difference(x: Node, y: Node, sign: int = 1) -> Node:
 
 
 def conjugates(node: Node) -> Sum | None:
-    """``u**2 - v**2`` as an exact sum, if ``node`` is written ``(u - v) * (u + v)``; else None."""
+    """Return ``u**2 - v**2`` as an exact sum if ``node`` is written ``(u - v) * (u + v)``, else None."""
     node = bare(node)
     if node.op.name != "multiply":
         return None
@@ -258,7 +260,7 @@ def conjugates(node: Node) -> Sum | None:
 
 
 def squared(node: Node) -> Sum:
-    """The square of a node as a sum: a number, or one term."""
+    """Return the square of a node as a sum: a number, or one term."""
     value = number_of(node)
     if value is not None:
         return Sum((), value * value)
@@ -267,7 +269,7 @@ def squared(node: Node) -> Sum:
 
 
 def number_of(node: Node) -> Fraction | None:
-    """The value of a finite constant number; None for other nodes."""
+    """Return the value of a finite constant number, or None for other nodes."""
     if node.op is not CONSTANT:
         return None
     kept = node.kept
@@ -288,12 +290,12 @@ def _fraction(node: Node) -> Fraction | None:
 
 
 def behind(near: Node, form: Node, a: Node | float, b: Node | float) -> Node:
-    """``form`` where ``near``, else ``a - b``, written so that it does not match as a difference again."""
+    """Return ``form`` where ``near``, else ``a - b``, written so that it does not match as a difference again."""
     return where(near, form, subtract(a, where(near, a, b)))
 
 
 def written(node: Node) -> tuple[Node, Node] | None:
-    """The two sides of the difference whose accurate form ``node`` is; else None."""
+    """Return the two sides of the difference whose accurate form ``node`` is, or None."""
     node = bare(node)
     if node.op is not where or bare(node.args[2]).op is not subtract:
         return None
@@ -305,20 +307,20 @@ def written(node: Node) -> tuple[Node, Node] | None:
 
 
 def _hides(second: Node, first: Node) -> bool:
-    """Whether ``second``, a choice, has ``first`` on one side, directly or by the same condition."""
+    """Return whether ``second``, a choice, has ``first`` on one side, directly or by the same condition."""
     if bare(second.args[1]) is first:
         return True
     return first.op is where and all(bare(first.args[k]) is bare(second.args[k]) for k in (0, 1))
 
 
 def is_within_form(total: Node) -> bool:
-    """Whether ``total`` is the fallback inside the form of a difference."""
+    """Return whether ``total`` is the fallback inside the form of a difference."""
     second = bare(total.args[1])
     return total.op is subtract and second.op is where and _hides(second, bare(total.args[0]))
 
 
 def in_range(node: Node) -> Node:
-    """The quotient as written if ``node`` is its form for overflow or cancellation; else ``node``."""
+    """Return the quotient as written if ``node`` is its form against overflow or cancellation, else ``node``."""
     inner = bare(node)
     if inner.op is where:
         for k in (2, 1):  # a series on the first side may look like a text
@@ -334,7 +336,7 @@ def in_range(node: Node) -> Node:
 
 
 def _guarded(form: Node, operand: Node, k: int) -> Node | None:
-    """What ``operand`` is where side ``k`` of ``form`` is used, if it is 1 elsewhere; else None."""
+    """Return what ``operand`` is where side ``k`` of ``form`` is used, if it is 1 elsewhere; else None."""
     guard = bare(operand)
     if guard.op is where and bare(guard.args[0]) is bare(form.args[0]) and number_of(bare(guard.args[3 - k])) == 1:
         return guard.args[k]
@@ -342,7 +344,7 @@ def _guarded(form: Node, operand: Node, k: int) -> Node | None:
 
 
 def _beside_one(form: Node) -> Node | None:
-    """The logarithm as written if ``form`` is the accurate form of a logarithm near 1; else None."""
+    """Return the logarithm as written if ``form`` is the accurate form of a logarithm near 1, else None."""
     function, small = bare(form.args[1]), bare(form.args[2])
     if small.op is multiply:
         small = bare(small.args[0])
@@ -359,7 +361,7 @@ _FUNCTIONS = (log, log2, log10, erfcx)
 
 
 def as_text(node: Node) -> Node:
-    """The function as written if ``node`` is its form near some place or for overflow; else ``node``."""
+    """Return the function as written if ``node`` is its form near some place or against overflow, else ``node``."""
     inner = raised(node)
     if inner is bare(node) and inner.op is where:
         if (beside := _beside_one(inner)) is not None:
@@ -374,7 +376,7 @@ def as_text(node: Node) -> Node:
 
 
 def logarithm_of(node: Node) -> Node | None:
-    """The argument of the logarithm that ``node`` is, also in accurate forms of quotients and hyperbolic cosines; else None."""
+    """Return the argument of the logarithm that ``node`` is, also in accurate forms of quotients and hyperbolic cosines, or None."""
     inner = bare(node)
     if inner.op is where and bare(inner.args[1]).op.name == "log1p":
         text = bare(inner.args[2])
@@ -387,14 +389,14 @@ def logarithm_of(node: Node) -> Node | None:
 
 
 def _log_cosh_of(far: Node) -> Node | None:
-    """The hyperbolic cosine whose logarithm for large x is ``far``, ``abs(x) - log(2)``; else None."""
+    """Return the hyperbolic cosine whose logarithm for large x is ``far``, ``abs(x) - log(2)``, or None."""
     size = bare(far.args[0]) if far.op is subtract else far
     number = number_of(bare(far.args[1])) if size.op is absolute and far.op is subtract else None
     return cosh(size.args[0]) if number is not None and abs(number - _LOG2) < _ROUNDED else None
 
 
 def _angle_of(node: Node) -> Node | None:
-    """The inverse function as written if ``node`` is its accurate form near its end; else None."""
+    """Return the inverse function as written if ``node`` is its accurate form near the end of its domain, else None."""
     text = bare(node.args[2])
     if text.op is arcsin:  # where both branches are of one angle
         own = bare(text.args[0])
@@ -408,7 +410,7 @@ def _angle_of(node: Node) -> Node | None:
 
 
 def raised(node: Node) -> Node:
-    """The power, logarithm or angle as written if ``node`` is its accurate form; else ``node``."""
+    """Return the power, logarithm or angle as written if ``node`` is its accurate form, else ``node``."""
     node = bare(node)
     if node.op is where and (of := logarithm_of(node)) is not None:
         return log(of)

@@ -1,10 +1,10 @@
 """Quotients whose numerator and denominator vanish together, as one series. Knows no rules.
 
-The derivative of such a quotient has terms that are larger than their sum, and the more so the higher the power with which both vanish.
-That of a series has not.
+The derivative of such a quotient has terms that are larger than their sum, the more so the higher the power with
+which both vanish. The derivative of a series has no such terms.
 
-In this order: which quotients are looked at, and where; both sides as series at a place; a function of a small product, by two series;
-the form that comes of it.
+In this order: which quotients are examined, and where; both sides as series at a place; a function of a small
+product, by two series; the resulting form.
 """
 
 from __future__ import annotations
@@ -78,14 +78,16 @@ _PRODUCTS = frozenset((multiply, divide, negative))
 
 @dataclass(frozen=True)
 class Vanishing:
-    """A quotient by series, used where it is ``near`` the place at which both of its sides are 0."""
+    """A quotient by its series, used where it is ``near`` the place at which both of its sides are 0."""
 
     value: Node
     near: Node
 
 
 def one_series(node: Node) -> Vanishing | None:
-    """A quotient whose sides vanish together, by series there; None for others, and for plain ones.
+    """Return a quotient whose sides vanish together by its series there, or None for other quotients, and for plain ones.
+
+    In products and quotients, one factor above and one below may be taken, or a power of an operand.
 
     In products and quotients, one factor above and one below may be taken, or a power of an operand.
     """
@@ -94,7 +96,7 @@ def one_series(node: Node) -> Vanishing | None:
 
 
 def _of_two_factors(node: Node) -> Vanishing | None:
-    """A product with a factor above and one below that vanish together; else None."""
+    """Return the form of a product that has one factor above and one below that vanish together, or None."""
     factors = factors_of(node)
     above = [n for n, t in factors.powers.items() if t == 1]
     below = [n for n, t in factors.powers.items() if t == -1 or (not n.args and -_WHOLE <= t < 0)]
@@ -113,7 +115,7 @@ def _of_two_factors(node: Node) -> Vanishing | None:
 
 
 def beside_what_grows(node: Node) -> Vanishing | None:
-    """``y * log1p(x / y)`` by the series in ``x / y``, in which ``y`` cancels; else None."""
+    """Return ``y * log1p(x / y)`` by the series in ``x / y``, in which ``y`` cancels, or None."""
     if node.op is not multiply:
         return None
     factors = factors_of(node)
@@ -130,7 +132,7 @@ def beside_what_grows(node: Node) -> Vanishing | None:
 
 
 def _reciprocal(function: Node, large: Node, times: int) -> tuple[Node, Fraction]:
-    """What is small where ``large`` is large, as the function contains it, and its ratio to the reciprocal."""
+    """Return the small quantity for a large factor, as the function contains it, and its ratio to the factor's reciprocal."""
     for node in _nodes(function) if times == 1 else ():
         number = number_of(bare(node.args[0])) if node.op is divide and bare(node.args[1]) is large else None
         if number:
@@ -139,7 +141,7 @@ def _reciprocal(function: Node, large: Node, times: int) -> tuple[Node, Fraction
 
 
 def _divisors(function: Node) -> set[Node]:
-    """The divisors within a function, without numbers."""
+    """Return the divisors within a function, without numbers."""
     found: set[Node] = set()
     for node in _nodes(function):
         if node.op is divide and is_function(function) | (function.op is where):
@@ -148,14 +150,14 @@ def _divisors(function: Node) -> set[Node]:
 
 
 def _is_looked_at(quotient: Node, others: Sequence[Node]) -> bool:
-    """Whether a quotient is not plain, or shares an operand with its factors; otherwise its slope is a sum that has a form."""
+    """Return whether a quotient is not plain, or shares an operand with its factors; otherwise its slope is a sum that has a form."""
     return not _is_plain(quotient) or bool(
         {n for n in topological([quotient]) if not n.args and not is_constant(n)} & {*topological(others)}
     )
 
 
 def _of_quotient(quotient: Node) -> Vanishing | None:
-    """A quotient by series where both sides vanish; else None."""
+    """Return a quotient by series where both sides vanish, or None."""
     found = _at(quotient, _of_roots(quotient))
     if found is not None or is_deep(quotient) or (look := look_at(quotient, products=True)) is None:
         return found
@@ -168,12 +170,12 @@ def _of_quotient(quotient: Node) -> Vanishing | None:
 
 
 def is_sum(node: Node) -> bool:
-    """Whether ``node`` is a sum, or the form of a difference."""
+    """Return whether ``node`` is a sum, or the form of a difference."""
     return node.op.name in _SUMS or written(node) is not None
 
 
 def _at(quotient: Node, near: Iterable[Place]) -> Vanishing | None:
-    """A quotient by series at the first of these places at which both sides vanish; else None."""
+    """Return a quotient by series at the first of these places at which both sides vanish, or None."""
     for place in near:
         with suppress(NoSeriesError):
             if (
@@ -186,7 +188,7 @@ def _at(quotient: Node, near: Iterable[Place]) -> Vanishing | None:
 
 
 def _shrinks(quotient: Node, place: Place) -> bool:
-    """A quick numeric test: whether both sides are smaller near a place than eight times as far from it."""
+    """Return whether both sides are smaller near a place than eight times as far from it (a quick numeric test)."""
     try:
         near, far = (dict(place.away_by(d)) for d in (NEAR, 8 * NEAR))
         return all(_SHRINKS * abs(number_at(a, near, _DEEP)) < abs(number_at(a, far, _DEEP)) for a in quotient.args)
@@ -195,7 +197,7 @@ def _shrinks(quotient: Node, place: Place) -> bool:
 
 
 def _of_roots(quotient: Node) -> Iterator[Place]:
-    """The places where a root of a sum is small, if functions on either side depend on it."""
+    """Yield the places where a root of a sum is small, if functions on either side depend on it."""
     nodes = list(_nodes(quotient))
     for root in nodes:
         if root.op is sqrt and bare(root.args[0]).args and any(is_function(n) for n in nodes if n is not root):
@@ -206,7 +208,7 @@ def _of_roots(quotient: Node) -> Iterator[Place]:
 
 
 def _places(quotient: Node, look: Look) -> Iterator[Place]:
-    """The places to try; for powers, either factor of the exponent."""
+    """Yield the places to try; for powers, with either factor of the exponent as the expanded one."""
     for place in places(look):
         yield place
         if isinstance(place, Product) and place.text is not None:
@@ -217,13 +219,13 @@ def _places(quotient: Node, look: Look) -> Iterator[Place]:
 
 
 def _is_plain(quotient: Node) -> bool:
-    """Whether a quotient has at most one function, of an operand or a product: its derivative is a sum that has a form."""
+    """Return whether a quotient has at most one function, of an operand or a product: its derivative is a sum that has a form."""
     functions = [n for n in _nodes(quotient) if is_function(n)]
     return len(functions) < 2 and all(n.op in _PRODUCTS or is_function(n) or not n.args for n in _nodes(quotient))
 
 
 def _nodes(root: Node) -> Iterator[Node]:
-    """The first nodes below ``root`` as they were written, ``root`` included."""
+    """Yield the first nodes at and below ``root``, as they were written."""
     seen: dict[Node, None] = {}
     stack = [root]
     while stack and len(seen) < _MOST:
@@ -238,7 +240,7 @@ def _nodes(root: Node) -> Iterator[Node]:
 
 
 def _by_products(quotient: Node, near: Iterable[Place], look: Look) -> Vanishing | None:
-    """``((1 + x)**y - 1) / x`` by the series of one side in ``r = y * log1p(x)``, times that of ``r / x``."""
+    """Return ``((1 + x)**y - 1) / x`` by the series of one side in ``r = y * log1p(x)``, times that of ``r / x``."""
     for place in near:
         if (
             isinstance(place, Product)
@@ -250,7 +252,7 @@ def _by_products(quotient: Node, near: Iterable[Place], look: Look) -> Vanishing
 
 
 def _by_product(quotient: Node, place: Product, look: Look) -> Vanishing | None:
-    """The same for one place; either side may be the function of the product, and a numerator may have another factor ``rest``."""
+    """Return such a form for one place; either side may be the function of the product, and a numerator may have a factor ``rest``."""
     for k, side in enumerate(quotient.args):
         for other, rest in _factors(quotient.args[0]) if k else ((quotient.args[1], None),):
             with suppress(NoSeriesError):
@@ -264,7 +266,7 @@ def _by_product(quotient: Node, place: Product, look: Look) -> Vanishing | None:
 
 
 def _factors(node: Node) -> Iterator[tuple[Node, Node | None]]:
-    """``(node, None)``, and each factor of a product with the other one."""
+    """Yield ``(node, None)``, and each factor of a product with the other one."""
     yield node, None
     inner = bare(node)
     if inner.op is multiply:
@@ -273,7 +275,7 @@ def _factors(node: Node) -> Iterator[tuple[Node, Node | None]]:
 
 
 def _over_product(side: Node, place: Product, *, upper: bool) -> Vanishing | None:
-    """A function of a small product divided by the product, or the inverse quotient."""
+    """Return a function of a small product divided by the product, or the inverse quotient; None if it has no such series."""
     reading = Expansion(place, _KNOWN)
     found = reading.of(side)
     if len(found) != 1 or _order(found) != 1:
@@ -284,7 +286,7 @@ def _over_product(side: Node, place: Product, *, upper: bool) -> Vanishing | Non
 
 
 def _beside(product: Node, other: Node, look: Look, *, upper: bool) -> Vanishing | None:
-    """A product divided by something that vanishes with it, or the inverse quotient."""
+    """Return a product divided by a value that vanishes with it, or the inverse quotient; None if it has no series."""
     rest = _multiple_of(product, other)
     if rest is not None:
         return Vanishing(rest if upper else 1 / rest, constant(True))
@@ -297,7 +299,7 @@ def _beside(product: Node, other: Node, look: Look, *, upper: bool) -> Vanishing
 
 
 def _multiple_of(product: Node, other: Node) -> Node | None:
-    """A product divided by the factors of ``other``, if it has them all; else None."""
+    """Return a product divided by the factors of ``other``, or None if it does not have them all."""
     own, theirs = factors_of(product), factors_of(other)
     if not theirs.powers or any(own.powers.get(n, 0) * t < t * t for n, t in theirs.powers.items()):
         return None
@@ -308,12 +310,12 @@ def _multiple_of(product: Node, other: Node) -> Node | None:
 
 
 def _order(read: Read) -> int:
-    """The least power of the small quantity in any of the series."""
+    """Return the least power of the small quantity in any of the series."""
     return min((s.order for s in read.values()), default=0)
 
 
 def _sides(quotient: Node, place: Place, known: int) -> tuple[Expansion, Read, Read] | None:
-    """Both sides as series, if both are 0 at the place; else None."""
+    """Return both sides as series, or None if they do not both vanish at the place."""
     reading = Expansion(place, known)
     top, below = (reading.of(a) for a in quotient.args)
     if not top or not below or min(_order(top), _order(below)) <= 0:
@@ -322,7 +324,7 @@ def _sides(quotient: Node, place: Place, known: int) -> tuple[Expansion, Read, R
 
 
 def _form(quotient: Node, place: Place) -> Vanishing | None:
-    """One series for both sides if one of them is a single part that divides the other; else one sum over the other."""
+    """Return the quotient as one series if one side is a single part, which the other is divided by; else as one sum over the other."""
     found = _sides(quotient, place, _KNOWN)
     if found is None:
         return None
@@ -338,7 +340,7 @@ def _form(quotient: Node, place: Place) -> Vanishing | None:
 
 
 def _without_quotients(sides: list[Read]) -> list[Read]:
-    """Both sides multiplied by their divisors: such quotients overflow where their squares do."""
+    """Return both sides multiplied by their divisors: such quotients overflow where their squares do."""
     keys = [dict(key) for side in sides for key in side]
     below = {n: min(k.get(n, Fraction(0)) for k in keys) for key in keys for n in key}
     if len(sides) < 2:
@@ -356,7 +358,7 @@ def _without_quotients(sides: list[Read]) -> list[Read]:
 
 
 def _of_sides(reading: Expansion, sides: Sequence[Read], dtype: np.dtype[Any]) -> Vanishing | None:
-    """One series, or one over another, where the small quantity is near 0 but not 0."""
+    """Return one series, or one over another, used where the small quantity is near 0 but not 0; None if it costs too much."""
     small, through = reading.place.small(), tuple(reading.through)
     bits = np.finfo(dtype.type).nmant
     for radius in _RADII:
@@ -376,7 +378,7 @@ def _of_sides(reading: Expansion, sides: Sequence[Read], dtype: np.dtype[Any]) -
 
 
 def _part(others: Any, own: Series, small: Node, near: Node, radius: float, bits: int) -> Any:
-    """One series times its factor, or a number; None if it has too many terms."""
+    """Return one series times its factor, or a number, or None if it needs too many terms."""
     if not others and not own.order and not any(own.terms[1:]):
         return float(own.terms[0])
     return of_part(Part(others, own, ()), small, near, radius, bits)

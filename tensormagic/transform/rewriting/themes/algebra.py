@@ -58,13 +58,13 @@ Rewrites = Iterator[tuple[Any, ...]]
 
 @exact(kinds="biuf")
 def neutral(x: Node) -> Rewrites:
-    """One is neutral, for bools too."""
+    """Multiplication by 1 changes nothing, bools included."""
     yield x * 1, x
 
 
 @exact(kinds="iuf")
 def neutral_numbers(x: Node) -> Rewrites:
-    """Numbers that change nothing, and minus one."""
+    """Operands that change nothing, and minus one."""
     yield x - 0, x
     yield x / 1, x
     yield power(x, 1), x
@@ -77,7 +77,7 @@ def neutral_numbers(x: Node) -> Rewrites:
 
 @exact(kinds="biu")
 def integers(x: Node) -> Rewrites:
-    """Integers and bools have one zero."""
+    """Zero added to or multiplied with integers and bools."""
     yield x + 0, x
     yield x * 0, 0
 
@@ -96,7 +96,7 @@ def whole_numbers(x: Node, y: Node, c: Constant, d: Constant) -> Rewrites:
 
 @exact(kinds="iuf")
 def signs(x: Node, y: Node) -> Rewrites:
-    """A sign moves out, and two of them go."""
+    """A sign moves out of sums and products, and two signs cancel."""
     yield negative(negative(x)), x
     yield x - (-y), x + y
     yield x + (-y), x - y
@@ -106,7 +106,7 @@ def signs(x: Node, y: Node) -> Rewrites:
 
 @exact(kinds="if")
 def absolute_values(x: Node) -> Rewrites:
-    """Absolute values of signs."""
+    """Absolute values and squares of negated values."""
     yield absolute(-x), absolute(x)
     yield absolute(absolute(x)), absolute(x)
     yield square(absolute(x)), square(x)
@@ -125,7 +125,7 @@ def signs_of_floats(x: Node, y: Node, c: Constant) -> Rewrites:
 
 @exact
 def known_signs(p: Unsigned) -> Rewrites:
-    """What has no sign is its own absolute value, and no -0.0, which adding 0 would make 0.0."""
+    """A value that is never negative is its own absolute value; it is never -0.0, which adding 0 would make 0.0."""
     yield absolute(p), p
     yield p + 0, p
 
@@ -159,7 +159,7 @@ def power_of_two(node: Node) -> Node | None:
 
 
 def _number(node: Node) -> Any:
-    """The value of a constant number; None for other nodes."""
+    """Return the value of a constant number, or None for other nodes."""
     if node.op.name != "constant" or node.type.shape or node.type.dtype.kind not in "iuf":
         return None
     return node["bits"].array().item()
@@ -167,7 +167,7 @@ def _number(node: Node) -> Any:
 
 @exact(kinds="biuf")
 def choices(c: bool, d: bool, x: Node, y: Node, z: Node) -> Rewrites:
-    """Choices between equals, and choices that are made."""
+    """Choices between equal values, and choices with a known condition."""
     yield maximum(x, x), x
     yield minimum(x, x), x
     yield where(c, x, x), x
@@ -180,7 +180,7 @@ def choices(c: bool, d: bool, x: Node, y: Node, z: Node) -> Rewrites:
 
 @exact(kinds="b")
 def truth(c: bool, d: bool) -> Rewrites:
-    """Logic."""
+    """Laws of logic."""
     yield logical_not(logical_not(c)), c
     yield logical_and(c, c), c
     yield logical_or(c, c), c
@@ -201,7 +201,7 @@ def truth(c: bool, d: bool) -> Rewrites:
 
 @exact(kinds="b")
 def truth_by_bits(c: bool) -> Rewrites:
-    """The same by operators, extremes and comparisons of truth values."""
+    """Laws of logic, for bitwise operators, extremes and comparisons of truth values."""
     yield invert(invert(c)), c
     for both in (bitwise_and, bitwise_or):
         yield both(c, c), c
@@ -226,7 +226,10 @@ def _differ(x: Node, z: Node) -> bool:
 
 @exact(kinds="iuf")
 def choices_of_choices(p: bool, x: Node, y: Node, z: Node, c: Constant, d: Constant) -> Rewrites:
-    """A choice by the same condition, of which something is made: of numbers alone, since forms keep their texts by others."""
+    """An operation on a choice by the same condition is done on the chosen side.
+
+    This is for numbers only, as forms keep their texts by other operands.
+    """
     yield where(p, -where(p, x, y), z), where(p, -x, z)
     yield where(p, z, -where(p, x, y)), where(p, z, -y)
     yield where(p, d - where(p, c, x), z), where(p, d - c, z)
@@ -237,7 +240,7 @@ def choices_of_choices(p: bool, x: Node, y: Node, z: Node, c: Constant, d: Const
 
 @exact(kinds="biufc")
 def sums_of_choices(c: bool, x: Node, y: Node, z: Node, w: Node) -> Rewrites:
-    """Choices by one condition are made once."""
+    """Operations on two choices by one condition become one choice."""
     yield where(c, x, y) + where(c, z, w), where(c, x + z, y + w)
     yield (
         where(c, x, y) - where(c, z, w),
@@ -250,7 +253,7 @@ def sums_of_choices(c: bool, x: Node, y: Node, z: Node, w: Node) -> Rewrites:
 
 @exact(kinds="uf")
 def powers_of_one(x: Node) -> Rewrites:
-    """One to any power, that of nan too."""
+    """One to any power is one, also to the power nan."""
     yield power(1, x), 1
 
 
@@ -275,14 +278,14 @@ def squares_of_squares_apart(node: Node) -> Found | None:
 
 @stable(fuel=1, cancels=True)
 def squares_apart(x: Node, y: Node) -> Rewrites:
-    """Differences of squares."""
+    """Differences of squares by their factors."""
     yield square(x) - square(y), (x - y) * (x + y), extending("a value where both squares are infinite")
     yield x * x - y * y, (x - y) * (x + y), extending("a value where both squares are infinite")
 
 
 @stable
 def lengths(x: Node, y: Node) -> Rewrites:
-    """Lengths without overflow."""
+    """Lengths of vectors, without overflow."""
     yield sqrt(square(x) + square(y)), hypot(x, y), extending("inf where x or y is infinite, also beside nan")
     yield sqrt(x * x + y * y), hypot(x, y), extending("inf where x or y is infinite, also beside nan")
     yield sqrt(square(x) + y * y), hypot(x, y), extending("inf where x or y is infinite, also beside nan")
@@ -290,7 +293,7 @@ def lengths(x: Node, y: Node) -> Rewrites:
 
 @real
 def cancellation(x: Node, y: Node) -> Rewrites:
-    """What cancels wherever it is defined."""
+    """Operands that cancel wherever the expression is defined."""
     finite = assuming("x is finite")
     regular = assuming("x != 0", "x is finite")
     yield x + 0, x
@@ -309,7 +312,7 @@ def cancellation(x: Node, y: Node) -> Rewrites:
 
 @real
 def distribution(s: Node, t: Node, x: Node, y: Node, z: Node) -> Rewrites:
-    """A common factor is multiplied with once, and one that cancels is multiplied out."""
+    """A common factor is taken out of a sum, and a divisor that cancels is multiplied in."""
     regular = assuming("x != 0", "x is finite")
     yield s * x + s * y, s * (x + y)
     yield s * x - s * y, s * (x - y)
@@ -325,13 +328,13 @@ def distribution(s: Node, t: Node, x: Node, y: Node, z: Node) -> Rewrites:
 
 @real(fuel=1)
 def doubles(x: Node) -> Rewrites:
-    """Sums of equals, in the form in which constants meet."""
+    """A sum of equal operands becomes a product, so that constants can be combined."""
     yield x + x, x * 2
 
 
 @real(fuel=1)
 def masked_products(c: bool, x: Node, y: Node) -> Rewrites:
-    """A product with what is zero in places, as gradients have them: it is computed where it is not."""
+    """A product with a value that is zero in places, as gradients have it, is computed only where it is not."""
     finite = assuming("y is finite")
     yield where(c, 0, x) * y, where(c, 0, x * y), finite
     yield where(c, x, 0) * y, where(c, x * y, 0), finite
@@ -341,20 +344,20 @@ def masked_products(c: bool, x: Node, y: Node) -> Rewrites:
 
 @real
 def signs_of_quotients(x: Node, p: Positive) -> Rewrites:
-    """What is positive changes no sign."""
+    """A positive factor or divisor does not change the sign."""
     yield sign(x / p), sign(x), assuming("p > 0", "p is finite")
     yield sign(x * p), sign(x), assuming("p > 0", "p is finite")
 
 
 @real(fuel=1)
 def directions(x: Node) -> Rewrites:
-    """A number by its size."""
+    """A number divided by its absolute value."""
     yield x / absolute(x), sign(x), assuming("x != 0", "x is finite")
 
 
 @real
 def regrouping(x: Node, y: Node, c: Constant, d: Constant) -> Rewrites:
-    """Constants meet, and become one."""
+    """Constants are combined into one."""
     yield (x + c) + d, x + (c + d)
     yield (x - c) + d, x + (d - c)
     yield (x + c) - d, x + (c - d)
@@ -370,14 +373,14 @@ def regrouping(x: Node, y: Node, c: Constant, d: Constant) -> Rewrites:
 
 @real(fuel=2)
 def constants_outwards(x: Node, y: Node, c: Constant) -> Rewrites:
-    """Constants move out, to where they meet."""
+    """Constants move outwards, where they can be combined."""
     yield (x * c) * y, (x * y) * c, lambda x, y: not (is_constant(x) or is_constant(y))
     yield (x + c) + y, (x + y) + c, lambda x, y: not (is_constant(x) or is_constant(y))
 
 
 @real(fuel=1)
 def powers(x: Node, s: Node, t: Node) -> Rewrites:
-    """Powers of one base."""
+    """Products and quotients of powers of one base."""
     yield power(x, s) * power(x, t), power(x, s + t), assuming("x > 0")
     yield power(x, s) / power(x, t), power(x, s - t), assuming("x > 0")
 
@@ -426,7 +429,7 @@ def powers_by_roots(node: Node) -> Node | None:
 
 
 def _by_squares(x: Node, n: int) -> Node:
-    """``x ** n`` for ``n`` of 1 and above."""
+    """Return ``x ** n`` by repeated squaring, for ``n`` of at least 1."""
     found: Node | None = None
     while True:
         if n % 2:

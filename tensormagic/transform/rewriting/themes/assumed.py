@@ -15,7 +15,7 @@ Rewrites = Iterator[tuple[Any, ...]]
 
 @exact(fuel=1, judged=True)
 def quotients_of_equals(r: Regular, f: Finite, a: Above) -> Rewrites:
-    """Equals cancel, where they are known to be numbers."""
+    """Equal operands cancel, where they are known to be numbers."""
     yield r / r, 1
     yield f - f, 0
     yield sign(a), 1
@@ -23,7 +23,7 @@ def quotients_of_equals(r: Regular, f: Finite, a: Above) -> Rewrites:
 
 @stable(fuel=1, judged=True)
 def signs_known(p: Positive) -> Rewrites:
-    """What is not negative is its own absolute value, but for the sign of a zero."""
+    """A value that is not negative is its own absolute value, but for the sign of a zero."""
     yield absolute(p), p
 
 

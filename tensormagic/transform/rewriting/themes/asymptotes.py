@@ -40,13 +40,13 @@ Rewrites = Iterator[tuple[Any, ...]]
 
 
 def _beyond_inverse_cosine(x: Node) -> Node:
-    """``arccosh(x) - log(2 * x)``, by ``1 / x``."""
+    """Return ``arccosh(x) - log(2 * x)``, by ``1 / x``."""
     t = 1 / x
     return log1p(-square(t) * 0.5 / (1 + sqrt((1 - t) * (1 + t))))
 
 
 def _beyond_inverse_sine(x: Node) -> Node:
-    """``arcsinh(x) - log(2 * x)``, by ``1 / x``."""
+    """Return ``arcsinh(x) - log(2 * x)``, by ``1 / x``."""
     t = square(1 / x)
     return log1p(t * 0.5 / (1 + sqrt(1 + t)))
 
@@ -74,7 +74,7 @@ def logarithms_beside_inverses(node: Node) -> Found | None:
 
 
 def _inverse_softplus(x: Node) -> Node:
-    """``log(expm1(x))`` without overflow; near its zero as written."""
+    """Logarithms of ``expm1``, the inverse of softplus, without overflow."""
     far = less(2, x)
     return where(far, x + log1mexp(where(far, -x, -1)), log(where(far, 1, expm1(x))))
 
@@ -87,7 +87,7 @@ def inverse_softplus(x: Node) -> Rewrites:
 
 @stable(fuel=1, judged=True)
 def logarithms_beside_exponents(x: Node) -> Rewrites:
-    """Logarithms of hyperbolic functions beside what they come near."""
+    """Logarithms of hyperbolic sines minus their argument, which they approach."""
     wider = extending("a value where the function runs over")
     yield log(2 * sinh(x)) - x, log1mexp(-2 * x), wider
     yield x - log(2 * sinh(x)), -log1mexp(-2 * x), wider
@@ -105,21 +105,21 @@ def logarithms_of_rises_beside_exponents(node: Node) -> Found | None:
 
 
 def _is_inverse_softplus(text: Node, x: Node) -> bool:
-    """Whether the last branch is ``log(expm1(x))``."""
+    """Return whether the last branch is ``log(expm1(x))``."""
     guard = bare(text.args[0]) if text.op is log else text
     inner = bare(guard.args[2]) if guard.op is where else guard
     return inner.op is expm1 and bare(inner.args[0]) is bare(x)
 
 
 def _half_of_rise(x: Node) -> Node:
-    """``exp(-x) * sinh(x)`` for x above 1 in a form near a half, else as written: nothing overflows there."""
+    """Return ``exp(-x) * sinh(x)``, for x above 1 in a form near one half that does not overflow."""
     near = less(1, x)
     return where(near, -0.5 * expm1(-2 * where(near, x, 0)), exp(-x) * sinh(where(near, 0, x)))
 
 
 @stable(fuel=1, judged=True)
 def products_that_come_to_a_half(x: Node) -> Rewrites:
-    """Products of hyperbolic functions with the exponential that they come near, without overflow."""
+    """Products of hyperbolic functions with the exponential that makes them approach one half, without overflow."""
     wider = extending("a value where a factor is infinite")
     yield exp(-x) * cosh(x), 0.5 + (0.5 * exp(-x)) * exp(-x), wider
     yield exp(x) * cosh(x), 0.5 + (0.5 * exp(x)) * exp(x), wider
@@ -129,7 +129,7 @@ def products_that_come_to_a_half(x: Node) -> Rewrites:
 
 @stable(fuel=1)
 def ratios_of_factorials(x: Node) -> Rewrites:
-    """Neighbours of the gamma function."""
+    """Differences of neighbouring values of ``gammaln``."""
     wider = extending("a value where both sides are infinite")
     yield gammaln(x + 1) - gammaln(x), log(absolute(x)), wider
     yield gammaln(x) - gammaln(x + 1), -log(absolute(x)), wider
@@ -154,7 +154,7 @@ def ratios_of_other_factorials(node: Node) -> Node | None:
 
 
 def _between(cross: Node, dot: Node, a: Node, b: Node) -> Node:
-    """The angle between two nearly parallel vectors by their cross and dot products, else the difference of two angles."""
+    """Return the angle between two nearly parallel vectors by their cross and dot products, else the difference of two angles."""
     info = np.finfo(dot.type.dtype.type)
     near = logical_and(nearer(a, b), logical_and(less(float(info.tiny / info.eps), dot), isfinite(dot)))
     return behind(near, arctan2(cross, dot), a, b)

@@ -41,7 +41,7 @@ _MOST = 64
 
 
 def before_slopes(rules: Iterable[Rule]) -> Iterator[Rule]:
-    """The rules used before a derivative is taken."""
+    """Yield the rules that are used before a derivative is taken."""
     for rule in rules:
         if rule in _OF_VALUES:
             continue
@@ -55,7 +55,7 @@ def before_slopes(rules: Iterable[Rule]) -> Iterator[Rule]:
 
 
 def _dependent(rule: Rule) -> Rule:
-    """The rule restricted to sums whose sides share an input, or have a number as one side."""
+    """Return the rule, restricted to sums whose sides share an input, or have a number as one side."""
 
     def apply(node: Node) -> Found | None:
         found = rule.apply(node)
@@ -70,7 +70,7 @@ def _independent(node: Node) -> bool:
 
 
 def _inputs(node: Node) -> set[Node]:
-    """The inputs of ``node``; empty if they are not known."""
+    """Return the inputs that ``node`` depends on; empty if there are too many nodes to look through."""
     seen, stack, found = {node}, [node], set[Node]()
     while stack:
         one = stack.pop()
@@ -115,7 +115,10 @@ def products_with_what_grows(node: Node) -> Found | None:
 
 
 def with_what_grows(nodes: Sequence[Node]) -> Rule | None:
-    """That rule for products of a graph that are no sides of a form, which have slopes of their own; None if there are none."""
+    """Return ``products_with_what_grows`` for those products of a graph that are no sides of a form, or None if it applies to none.
+
+    Sides of forms have slopes of their own.
+    """
     order = topological(nodes)
     forms = [sides for n in order if n.op is where and (sides := written(n)) is not None]
     left = {bare(side) for sides in forms for side in sides}
@@ -134,7 +137,7 @@ _DIVIDED = ops_within(("divide",))
 
 
 def _same(node: Node, first: Node, second: Node) -> Node:
-    """A product or quotient of these, whichever ``node`` is."""
+    """Return the product or the quotient of two nodes, whichever ``node`` is."""
     return first / second if node.op is divide else first * second
 
 
@@ -166,7 +169,7 @@ def quotients_of_forms(node: Node) -> Found | None:
 
 
 def _read_by(value: Node | float, form: Node, below: Node) -> Iterator[Node]:
-    """The nodes of a form that a quotient still reads, and their readers in the form."""
+    """Yield the nodes of a form that a quotient still reads, and their readers in the form."""
     there = dict.fromkeys(n for n in topological([form]) if n.args and n is not below)
     roots = [value] if isinstance(value, Node) else []
     new = (n for n in topological(roots, there.__contains__) if n not in there)
@@ -175,7 +178,7 @@ def _read_by(value: Node | float, form: Node, below: Node) -> Iterator[Node]:
 
 
 def _form_and_factor(quotient: Node) -> tuple[Node | None, Node | None]:
-    """The form in a quotient's numerator and the factor it is multiplied by; None for what is missing."""
+    """Return the form in a quotient's numerator and the factor it is multiplied by, each None if missing."""
     top = bare(quotient.args[0])
     if top.op is where:
         return (top if _is_spread(quotient.args[0], top) else None), None
@@ -187,7 +190,7 @@ def _form_and_factor(quotient: Node) -> tuple[Node | None, Node | None]:
 
 
 def _is_spread(given: Node, inner: Node) -> bool:
-    """Whether ``given`` is ``inner`` itself, or a broadcast of it."""
+    """Return whether ``given`` is ``inner`` itself, or a broadcast of it."""
     return given.type.shape == inner.type.shape or (given.op is BROADCAST and given.args[0] is inner)
 
 
@@ -217,7 +220,7 @@ def exponents_that_are_quotients(node: Node) -> Found | None:
 
 
 def _quotient_of_function(exponent: Node) -> tuple[Node, Node] | None:
-    """A product with a function whose argument has a factor that the product is divided by, rewritten, and that factor."""
+    """Return an exponent ``f(x * y) / y`` rewritten so that the common factor is gone, and this factor; None for other exponents."""
     factors = factors_of(exponent)
     functions = [n for n, t in factors.powers.items() if t == 1 and n.op in _NEAR_ARGUMENT]
     for below in [n for n, t in factors.powers.items() if t == -1] if functions else ():
@@ -241,7 +244,10 @@ def functions_beside_quotients(node: Node) -> Found | None:
 
 
 def _function_beside_quotient(node: Node) -> tuple[Node, Node, Node, Node] | None:
-    """A product of a sum with a quotient and a function that share a factor, expanded; the factor, the sum and the quotient."""
+    """Return the product of a function with a sum of which one term is a quotient by a factor of its argument, expanded; else None.
+
+    With it come the factor, the sum and the quotient.
+    """
     for total, function in (node.args, node.args[::-1]) if node.op is multiply else ():
         inner = bare(total)
         sides = inner.args if inner.op in {add, subtract} else written(inner)
@@ -272,7 +278,7 @@ def forms_beside_quotients(node: Node) -> Found | None:
 
 
 def _without(product: Node, factor: Node) -> Node | None:
-    """A product or quotient with a factor removed; None if it does not have it."""
+    """Return a product or quotient with a factor removed, or None if it does not have it."""
     if product.op is divide and bare(product.args[0]) is factor:
         return 1 / product.args[1]
     if product.op is multiply:

@@ -65,7 +65,7 @@ LIBRARY = frozenset(
 
 
 def are_rounded(nodes: Iterable[Node]) -> bool:
-    """Whether a node computes a float from constants alone: accurate forms must be found before it is folded."""
+    """Return whether a node computes a float from constants alone: accurate forms must be found before it is folded."""
     return any(_is_rounded(n) for n in nodes if n.op.kind in _PURE)
 
 
@@ -92,7 +92,7 @@ def through_broadcasts(node: Node) -> Node | None:
 
 
 def _stretches(source: Shape, target: Shape) -> bool:
-    """Whether ``source`` broadcasts to ``target`` without assuming that two sizes are equal."""
+    """Return whether ``source`` broadcasts to ``target`` without assuming that two sizes are equal."""
     tail = target[len(target) - len(source) :]
     return all(s in (1, t) for s, t in zip(source, tail, strict=True))
 
@@ -103,7 +103,7 @@ Ends = tuple[Size, Size]
 
 
 def ends(node: Node, depth: int = 6) -> Ends | None:
-    """Inclusive bounds of integers as sizes, if known."""
+    """Return inclusive bounds of integers as sizes, or None if they are not known."""
     if depth == 0 or node.type.dtype.kind != "i" or node.type.dtype.itemsize < 8:
         return None
     if node.op is CONSTANT:

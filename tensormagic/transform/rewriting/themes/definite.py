@@ -33,7 +33,7 @@ _NO_ZERO = ("no element of the diagonal is 0",)
 
 
 def _small(values: Node, u: Node, v: Node) -> tuple[Node, Node]:
-    """``u`` divided by the diagonal, and the small matrix ``1 + v @ (u / d)``."""
+    """Return ``u`` divided by the diagonal, and the small matrix ``1 + v @ (u / d)``."""
     scaled = u / broadcast(as_column(values), u.type.shape)
     k = u.type.shape[1]
     identity = astype(equal(iota((k, k), 0), iota((k, k), 1)), u.type.dtype)

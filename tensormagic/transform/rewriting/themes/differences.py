@@ -26,7 +26,7 @@ from tensormagic.transform.rewriting.sums.terms import Apart, behind, is_within_
 
 
 def _sides(node: Node) -> Iterator[tuple[Node, Node]]:
-    """The ways to read ``node`` as a difference of two sides: also sums with a negative number, or with a root."""
+    """Yield the ways to read ``node`` as a difference of two sides, also sums with a negative number, or with a root."""
     left, right = node.args
     if node.op is subtract:
         yield left, right
@@ -41,7 +41,7 @@ def _sides(node: Node) -> Iterator[tuple[Node, Node]]:
 
 @stable(fuel=1, judged=True)
 def squares_and_one(x: Node) -> Iterator[tuple[Node, Node]]:
-    """Squares of functions beside 1: these have no branch, so they come before the forms of any sum."""
+    """One minus the square of a function; these have no branch, so they come before the forms of any sum."""
     yield 1 - square(cos(x)), square(sin(x))
     yield 1 - square(sin(x)), square(cos(x))
     yield square(cos(x)) - 1, -square(sin(x))
@@ -75,7 +75,7 @@ def differences(node: Node) -> Found | None:
 
 
 def _over_one(node: Node, sides: list[tuple[Node, Node]]) -> Found | None:
-    """A difference of quotients and products, of values near 1, or of a root and a sum."""
+    """Return the form of a difference of quotients and products, of values near 1, or of a root and a sum; else None."""
     for a, b in sides:
         common = _by_parts(a, b)
         if common is not None and common.local and less_beginning(node, node.type.dtype) is not None:
@@ -86,7 +86,7 @@ def _over_one(node: Node, sides: list[tuple[Node, Node]]) -> Found | None:
 
 
 def _begun(node: Node) -> Apart | None:
-    """A sum by the remainders of functions within its terms; a single function has a rule of its own."""
+    """Return a sum by the remainders of functions after their leading terms, or None; a single function has a rule of its own."""
     left, right = node.args
     if not (within(left) | within(right)) & BEGINS or is_deep(node) or is_within_form(node):
         return None
@@ -94,13 +94,13 @@ def _begun(node: Node) -> Apart | None:
 
 
 def _as_difference(node: Node) -> tuple[Node, Node]:
-    """A sum as the difference of two sides."""
+    """Return a sum as the difference of two sides."""
     left, right = node.args
     return left, right if node.op is subtract else negative(right)
 
 
 def _of_root_and_sum(node: Node) -> Found | None:
-    """``sqrt(1 + 2 * x * y + x**2) - 1 - x * y``, as the root less a sum, where squares cancel."""
+    """Return ``sqrt(1 + 2 * x * y + x**2) - 1 - x * y`` as the root minus a sum, where squares cancel; else None."""
     if not within(node) & _ROOTS or is_within_form(node):
         return None
     if not any(bare(a).op in _PLAIN or written(a) is not None for a in node.args):
@@ -131,7 +131,7 @@ _ROOTS = ops_within(("sqrt",))
 
 
 def _of_negatives(node: Node) -> list[tuple[Node, Node]]:
-    """A sum with a subtraction deeper inside, read as a difference."""
+    """Return the one way to read a sum as a difference, if something is subtracted deeper inside; else nothing."""
     left, right = node.args
     if not _subtracts(node) or not worth_it(left, right):
         return []
@@ -140,18 +140,18 @@ def _of_negatives(node: Node) -> list[tuple[Node, Node]]:
 
 
 def _by_parts(a: Node, b: Node) -> Apart | None:
-    """A difference of quotients and products, or of values near 1."""
+    """Return the form of a difference of quotients and products, or of values near 1, or None."""
     return over_common(a, b, known) or less_product(a, b) or negated(less_product(b, a)) or beside_one(a, b)
 
 
 def _of_sum(a: Node, b: Node) -> Found | None:
-    """A sum of a term near 1 and a term near -1."""
+    """Return the form of a sum of a term near 1 and a term near -1, or None."""
     found = beside_minus_one(a, b)
     return found and _behind(found, a, negative(b))
 
 
 def _behind(found: Apart, a: Node, b: Node) -> Found | None:
-    """A form behind its branch."""
+    """Return the form used where it is good, and the difference elsewhere, or None if it needs no condition."""
     if found.near is None:
         return None
     value = found.value if isinstance(found.value, Node) else constant(found.value)
@@ -159,12 +159,12 @@ def _behind(found: Apart, a: Node, b: Node) -> Found | None:
 
 
 def negated(found: Apart | None) -> Apart | None:
-    """The difference with its sides exchanged."""
+    """Return the difference with its sides exchanged."""
     return found if found is None else replace(found, value=-found.value)
 
 
 def _subtracts(node: Node, depth: int = 3) -> bool:
-    """Whether something is subtracted within a sum."""
+    """Return whether something is subtracted within a sum."""
     inner = bare(node)
     value = number_of(inner)
     if value is not None or not inner.args:

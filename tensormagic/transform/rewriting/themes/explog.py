@@ -71,7 +71,7 @@ Rewrites = Iterator[tuple[Any, ...]]
 
 @stable
 def near_one(x: Node) -> Rewrites:
-    """Functions that keep the digits which adding 1 rounds away."""
+    """Functions that keep the digits that adding 1 would round away."""
     yield log(1 + x), log1p(x)
     yield log(1 - x), log1p(-x)
     yield exp(x) - 1, expm1(x)
@@ -92,7 +92,7 @@ def near_one(x: Node) -> Rewrites:
 
 @stable(fuel=1, judged=True)
 def cosines(x: Node) -> Rewrites:
-    """Cosines near 1, and -1."""
+    """Cosines near 1 and near -1."""
     near, far = less(0.5, cos(x)), less(cos(x), -0.5)
     yield 1 - cos(x), behind(near, 2 * square(sin(x * 0.5)), 1, cos(x))
     yield cos(x) - 1, behind(near, -2 * square(sin(x * 0.5)), cos(x), 1)
@@ -122,7 +122,7 @@ def _log_cosh(x: Node) -> Node:
 
 
 def _secant_squared(x: Node) -> Node:
-    """``1 - tanh(x)**2``, for large arguments by one exponential."""
+    """Return ``1 - tanh(x)**2``, for large arguments by one exponential."""
     rest = exp(-2 * absolute(x))
     return behind(less(1, absolute(x)), 4 * rest / square(1 + rest), 1, square(tanh(x)))
 
@@ -144,7 +144,7 @@ def logarithms_of_cosines(x: Node) -> Rewrites:
 
 
 def _log_beside_one(f: Node, near: Node, rest: Node) -> Node:
-    """The logarithm of ``f``, by ``1 - f`` where that is small."""
+    """Return the logarithm of ``f``, by ``rest``, which is ``1 - f``, where that is small."""
     return where(near, log1p(-where(near, rest, 0)), log(where(near, 1, f)))
 
 
@@ -170,7 +170,7 @@ def hyperbolic_tangents(x: Node) -> Rewrites:
 
 @stable
 def symmetries(x: Node) -> Rewrites:
-    """Odd functions hand a sign on, and even ones drop it."""
+    """Odd functions pass a sign on, and even ones drop it."""
     yield sin(-x), -sin(x)
     yield sinh(-x), -sinh(x)
     yield tanh(-x), -tanh(x)
@@ -181,7 +181,7 @@ def symmetries(x: Node) -> Rewrites:
 
 @stable
 def inverses(x: Node, p: Positive) -> Rewrites:
-    """Inverses meet: the exact result in place of two roundings and an overflow."""
+    """Inverse functions cancel: the exact result in place of two roundings and an overflow."""
     yield log(exp(x)), x
     yield exp(log(p)), p
     yield log1p(expm1(x)), x
@@ -191,7 +191,7 @@ def inverses(x: Node, p: Positive) -> Rewrites:
 
 @stable(fuel=1)
 def roots_and_squares(x: Node) -> Rewrites:
-    """Logarithms of roots and squares, which lose digits near 1 and run over."""
+    """Logarithms of roots and squares, which lose digits near 1 and overflow."""
     yield log(sqrt(x)), 0.5 * log(x)
     yield log(square(x)), 2 * log(absolute(x))
 
@@ -291,7 +291,7 @@ def quotients(x: Node, y: Node) -> Rewrites:
 
 
 def exponentials_of(node: Node) -> tuple[list[tuple[Node, float]], float] | None:
-    """The exponents of a sum of exponentials with their coefficients, and its number; None if a coefficient is not positive."""
+    """Return the exponents of a sum of exponentials with their coefficients, and its number, or None if a coefficient is not positive."""
     total = sum_of(node)
     if any(bare(n).op is not exp or t <= 0 for _, n, t in total.terms) or not total.terms or total.number < 0:
         return None
@@ -299,7 +299,7 @@ def exponentials_of(node: Node) -> tuple[list[tuple[Node, float]], float] | None
 
 
 def _total(exponents: list[tuple[Node, float]], number: float, less_: Node) -> Node:
-    """The sum of exponentials with ``less_`` subtracted from all exponents."""
+    """Return the sum of exponentials with ``less_`` subtracted from all exponents."""
     ones = sum(times for x, times in exponents if bare(x) is bare(less_))
     exponents = [(x, times) for x, times in exponents if bare(x) is not bare(less_)]
     parts = [exp(x - less_) if times == 1 else times * exp(x - less_) for x, times in exponents]
@@ -309,7 +309,7 @@ def _total(exponents: list[tuple[Node, float]], number: float, less_: Node) -> N
 
 
 def _is_scaled(exponents: Sequence[Node]) -> bool:
-    """Whether the largest exponent has been subtracted already, so that the sum neither overflows nor underflows."""
+    """Return whether the largest exponent has been subtracted already, so that the sum neither overflows nor underflows."""
     sums = [sum_of(x) for x in exponents]
     for key, taken, times in sums[0].terms:
         largest = bare(taken)
@@ -327,13 +327,13 @@ def _is_scaled(exponents: Sequence[Node]) -> bool:
 
 
 def _largest_of(node: Node) -> list[Node]:
-    """What ``node`` is the largest of."""
+    """Return the operands that ``node`` is the maximum of."""
     inner = bare(node)
     return [n for a in inner.args for n in _largest_of(a)] if inner.op is maximum else [inner]
 
 
 def _ordinary(total: Node) -> Node:
-    """The condition that a sum has neither overflowed nor lost digits by underflow."""
+    """Return the condition that a sum has neither overflowed nor lost digits by underflow."""
     info = np.finfo(total.type.dtype.type)
     return logical_and(isfinite(total), less(float(info.tiny / info.eps), total))
 
@@ -361,7 +361,7 @@ def logarithms_of_exponentials(node: Node) -> Found | None:
 
 
 def _weighted(node: Node) -> list[tuple[Node, Node]] | None:
-    """Factors and exponents of a sum whose terms each have one exponential; None for other sums."""
+    """Return factors and exponents of a sum whose terms each have one exponential, or None for other sums."""
     found: list[tuple[Node, Node]] = []
     total = sum_of(node)
     for _, term, times in total.terms:
@@ -374,7 +374,7 @@ def _weighted(node: Node) -> list[tuple[Node, Node]] | None:
 
 
 def split(term: Node, depth: int = 3) -> tuple[Node, Node] | None:
-    """A product as a factor and the exponent of its only exponential; else None."""
+    """Return a product as a factor and the exponent of its only exponential, or None."""
     if term.op is exp:
         return constant(1.0), term.args[0]
     if not depth or term.op not in {multiply, divide}:
@@ -404,7 +404,7 @@ def logarithms_of_mixtures(node: Node) -> Found | None:
 
 
 def _sums(node: Node) -> list[Node]:
-    """A sum, and the sums among its terms."""
+    """Return a sum, and the sums among its terms."""
     inner = bare(node)
     return [inner, *(s for a in inner.args for s in _sums(a))] if inner.op is add else []
 
@@ -452,7 +452,7 @@ def angles(x: Node, y: Node) -> Rewrites:
 
 @real(fuel=1)
 def exponentials_of_logarithms(x: Node, y: Node, c: Constant) -> Rewrites:
-    """Powers and products, written by logarithms."""
+    """Exponentials of logarithms, as powers and products."""
     yield exp(log(x) + y), x * exp(y), assuming("x > 0")
     yield exp(y - log(x)), exp(y) / x, assuming("x > 0")
     yield exp(log(x) * c), power(x, c), assuming("x > 0")

@@ -27,7 +27,7 @@ _SMALL = 0.37
 
 
 class _NoFractionError(Exception):
-    """There is something else."""
+    """Raised where a node is no fraction in one exponential."""
 
 
 def _plus(p: _Polynomial, q: _Polynomial, times: int = 1) -> _Polynomial:
@@ -62,7 +62,7 @@ _FUNCTIONS: dict[str, Callable[[int], _Fraction]] = {
 
 @dataclass
 class _Reading:
-    """Nodes as fractions in one exponential; ``unit`` is its exponent, and ``times`` the coefficients of the exponent."""
+    """Reads nodes as fractions in one exponential; ``unit`` is its exponent, and ``times`` the coefficient of the exponent."""
 
     unit: Node | None = None
     times: Fraction = Fraction(1)
@@ -93,7 +93,7 @@ class _Reading:
         return _plus(_times(a, d), _times(c, b), 1 if name == "add" else -1), _times(b, d)
 
     def _multiple(self, exponent: Node) -> int:
-        """How many times the unit an exponent is."""
+        """Return which multiple of the unit an exponent is; raise _NoFractionError if it is none."""
         total = sum_of(exponent)
         if len(total.terms) != 1 or total.number:
             raise _NoFractionError
@@ -112,7 +112,7 @@ _ARITHMETIC = frozenset(("add", "subtract", "negative", "multiply", "divide", "s
 
 
 def _is_arithmetic(node: Node, depth: int) -> bool:
-    """A quick test: whether there are only numbers and functions of one exponential."""
+    """Return whether there are only numbers and functions of one exponential (a quick test)."""
     node = bare(node)
     name = node.op.name
     if name in _FUNCTIONS:
@@ -130,7 +130,7 @@ def _quotient(a: _Polynomial, b: _Polynomial, c: _Polynomial, d: _Polynomial) ->
 
 
 def _turned(of: _Fraction) -> _Fraction:
-    """The same by powers of ``exp(x)``."""
+    """Return the fraction in ``exp(-x)`` as a fraction in ``exp(x)``."""
     top, below = of
     return {-k: c for k, c in top.items()}, {-k: c for k, c in below.items()}
 
@@ -140,13 +140,13 @@ def _order(of: _Fraction) -> int:
 
 
 def _led(p: _Polynomial) -> bool:
-    """Whether the first term is at least twice the sum of all others for large arguments."""
+    """Return whether the first term is at least twice the sum of all others for large arguments."""
     first = min(p)
     return float(abs(p[first])) >= 2 * sum(float(abs(c)) * _SMALL ** (k - first) for k, c in p.items() if k != first)
 
 
 def _value(p: _Polynomial, small: Node) -> Node | float:
-    """A polynomial over its first power."""
+    """Return a polynomial in ``small``, divided by the power of its first term."""
     first, last = min(p), max(p)
     value: Node | float = float(p[last])
     for k in range(last - 1, first - 1, -1):
@@ -183,7 +183,7 @@ def fractions_in_one_exponential(node: Node) -> Found | None:
 
 
 def _size(left: Node, right: Node) -> Node | float:
-    """The bound for a difference to count as small: half of the larger side, or of the side that is a number."""
+    """Return the bound below which a difference counts as small: half of the larger side, or of the side that is a number."""
     numbers = [number for side in (left, right) if (number := number_of(bare(side)))]
     return float(abs(numbers[0])) * 0.5 if numbers else maximum(absolute(left), absolute(right)) * 0.5
 

@@ -52,7 +52,7 @@ _LOG2, _LOG10 = 1 / math.log(2), 1 / math.log(10)
 
 @stable
 def inverses_of_hyperbolics(x: Node) -> Rewrites:
-    """Inverses meet, without overflow."""
+    """Inverse functions cancel, without overflow."""
     yield arcsinh(sinh(x)), x
     yield arctanh(tanh(x)), x
     yield log2(exp(x)), x * _LOG2
@@ -97,7 +97,7 @@ def double_angles(x: Node) -> Rewrites:
 
 @stable(fuel=1, judged=True)
 def tangents_less_sines(x: Node) -> Rewrites:
-    """A tangent less a sine, by a product."""
+    """Tangents minus sines, as a product."""
     half = square(sin(x * 0.5))
     yield tan(x) - sin(x), behind(less(half, 0.125), 2 * tan(x) * half, tan(x), sin(x))
     yield sin(x) - tan(x), behind(less(half, 0.125), -2 * tan(x) * half, sin(x), tan(x))
@@ -111,7 +111,7 @@ _STEEP = 0.875
 
 @stable(fuel=1, judged=True)
 def hyperbolic_tangents_and_one(x: Node) -> Rewrites:
-    """Hyperbolic tangents near 1, and sines."""
+    """One plus or minus a hyperbolic tangent or a sine near 1."""
     yield 1 - tanh(x), behind(less(_FLAT, x), 2 * sigmoid(-2 * x), 1, tanh(x))
     yield 1 + tanh(x), behind(less(x, -_FLAT), 2 * sigmoid(2 * x), 1, -tanh(x))
     yield tanh(x) - 1, behind(less(_FLAT, x), -2 * sigmoid(-2 * x), tanh(x), 1)
@@ -129,7 +129,7 @@ def _near_one(f: Any, x: Node, scale: float, whole: Node) -> Node:
 
 @stable(fuel=1, judged=True)
 def logarithms_near_one(x: Node) -> Rewrites:
-    """Logarithms of other bases near 1; elsewhere powers of the base keep their whole logarithms."""
+    """Logarithms of other bases near 1; elsewhere powers of the base keep their integer logarithms."""
     yield log2(1 + x), _near_one(log2, x, _LOG2, 1 + x)
     yield log2(1 - x), _near_one(log2, -x, _LOG2, 1 - x)
     yield log10(1 + x), _near_one(log10, x, _LOG10, 1 + x)
@@ -146,7 +146,7 @@ def _root_of_half(f: Any, text: Any, x: Node, whole: Node, inside: Node) -> Node
 
 @stable(fuel=1, judged=True)
 def angles_near_one(x: Node) -> Rewrites:
-    """Inverse functions near 1."""
+    """Inverse trigonometric and hyperbolic functions near 1."""
     below_half = less(square(x), x * 0.5)  # and above 0
     yield arccos(1 - x), _root_of_half(arcsin, arccos, x, 1 - x, below_half)
     yield arccos(-expm1(x)), _root_of_half(arcsin, arccos, exp(x), -expm1(x), less(x, -_LOG_2))
@@ -156,7 +156,7 @@ def angles_near_one(x: Node) -> Rewrites:
 
 
 def _between(x: Node, y: Node) -> Node:
-    """Whether two angles are near each other and not so large that their difference is lost."""
+    """Return whether two angles are near each other and not so large that their difference is lost."""
     return logical_and(less(absolute(x - y), 0.5), less(absolute(x), _LARGE))
 
 
@@ -215,6 +215,6 @@ def _is_multiple(node: Node, of: Node, factor: Fraction) -> bool:
 
 
 def has_two_forms(node: Node) -> bool:
-    """A quick test: whether a node may be such a choice."""
+    """Return whether a node may be the choice between two forms that ``tangents_by_one_function`` removes (a quick test)."""
     form = bare(node.args[1]) if node.op is where else node
     return form is not node and form.op is multiply and bare(form.args[1]).op is sigmoid

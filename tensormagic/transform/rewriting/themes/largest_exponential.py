@@ -48,7 +48,7 @@ def logarithms_of_sums_less_a_term(node: Node) -> Found | None:
 
 
 def _exponents(node: Node) -> tuple[list[tuple[Node, float]], tuple[Node, ...]] | None:
-    """The exponents, with coefficients, of a sum of exponentials whose logarithm ``node`` is, and its parts; else None."""
+    """Return exponents with coefficients of the sum of exponentials whose logarithm ``node`` is, and the nodes read; else None."""
     inner = bare(node)
     if inner.op is logaddexp:
         return [(x, 1.0) for x in inner.args], ()
@@ -60,7 +60,7 @@ def _exponents(node: Node) -> tuple[list[tuple[Node, float]], tuple[Node, ...]] 
 
 
 def _less(exponents: list[tuple[Node, float]], u: Node) -> Node | None:
-    """The logarithm of the sum minus ``u``, if that is one of the exponents or the larger of two; else None."""
+    """Return the logarithm of the sum minus ``u``, if that is one of the exponents or the larger of two, else None."""
     inner = bare(u)
     own = [x for x, t in exponents if bare(x) is inner and t == 1]
     if len(own) == 1:
@@ -110,7 +110,7 @@ def quotients_by_tails(node: Node) -> Found | None:
 
 
 def _of_side(side: Node) -> tuple[list[Node], list[Node]]:
-    """The factors of one side of a quotient, and the products they come from."""
+    """Return the factors of one side of a quotient, and the products they come from."""
     if bare(side).op is not multiply:
         return [side], []
     found, parts = _factors(bare(side))
@@ -118,12 +118,12 @@ def _of_side(side: Node) -> tuple[list[Node], list[Node]]:
 
 
 def _product(factors: list[Node], instead: dict[Node, Node]) -> Node:
-    """The product of factors, some of them replaced."""
+    """Return the product of factors, some of them replaced."""
     return reduce(multiply, [instead.get(f, f) for f in factors])
 
 
 def _factors(node: Node) -> tuple[list[Node], list[Node]]:
-    """The factors of nested products, and the inner products."""
+    """Return the factors of nested products, and the inner products."""
     found: list[Node] = []
     parts: list[Node] = []
     pool = list(node.args)
@@ -141,7 +141,7 @@ _MOST = 4
 
 
 def _is_square(exponent: Node, x: Node, times: int = 1) -> bool:
-    """Whether an exponent is ``times`` the square of ``x``."""
+    """Return whether an exponent is ``times`` the square of ``x``."""
     total = sum_of(exponent)
     if len(total.terms) != 1 or total.number or total.terms[0][2] != times:
         return False

@@ -112,7 +112,7 @@ def determinants(node: Node) -> Node | None:
 
 
 def _on_diagonal(node: Node) -> tuple[Node, int, int] | None:
-    """``x`` and two axes for ``where(index == index, x, 0)``, which diagonals and traces sum; else None."""
+    """Return ``x`` and two axes for ``where(index == index, x, 0)``, which diagonals and traces sum, or None."""
     if node.op is not where or node.args[2] is not zeros_like(node):
         return None
     mask = plain(node.args[0])
@@ -161,7 +161,7 @@ def diagonals_of_products(node: Node) -> Node | None:
 
 
 def _part_of(product: Node, part: Mapping[int, tuple[Size, Size, int]]) -> Node:
-    """A slice of a product, as a product of slices."""
+    """Return a slice of a product, as a product of slices."""
     letters, out = split(product["subscripts"])
     taken = {out[k]: s for k, s in part.items()}
     args = [
@@ -172,7 +172,7 @@ def _part_of(product: Node, part: Mapping[int, tuple[Size, Size, int]]) -> Node:
 
 
 def _on_axes(product: Node, first: int, second: int, axes: Sequence[int]) -> Node | None:
-    """A product computed only on the diagonal of two axes, and summed over all but ``axes``."""
+    """Return a product computed only on the diagonal of two axes, and summed over all but ``axes``."""
     if product.op is not CONTRACT or product.type.dtype.kind != "f":
         return None
     (left, right), out = split(product["subscripts"])
@@ -217,7 +217,7 @@ def chains(node: Node) -> Node | None:
 
 
 def _cost(node: Node, leaves: list[Node]) -> int:
-    """The number of multiplications of the contractions between ``node`` and ``leaves``."""
+    """Return the number of multiplications of the contractions between ``node`` and ``leaves``."""
     if node in leaves:
         return 0
     cost = sum(_cost(a, leaves) for a in node.args)

@@ -45,7 +45,7 @@ UNITS = {log: 1.0, log2: 1 / math.log(2), log10: 1 / math.log(10)}
 
 @dataclass(frozen=True)
 class Logarithm:
-    """A logarithm whose argument is ``near`` 1, and the nodes whose rounding it does not show."""
+    """A logarithm with the condition ``near``, that its argument is near 1, and ``parts``, the nodes whose rounding it avoids."""
 
     value: Node
     near: Node
@@ -68,12 +68,12 @@ def logarithms_near_one_of_all(node: Node) -> Found | None:
 
 
 def _is_one_and_more(total: Node) -> bool:
-    """Whether a sum contains the 1 it is near, and no exponentials to be rewritten by ``expm1``."""
+    """Return whether a sum contains the 1 it is near, and no exponentials to be rewritten by ``expm1``."""
     return total.op in _SUMS and sum_of(total, text=True).number in {1, -1} and rise_from_one(total) is None
 
 
 def near_one(total: Node) -> Logarithm | None:
-    """The logarithm of a value near 1; None if its difference from 1 has no form."""
+    """Return the logarithm of a value near 1, or None if its difference from 1 has no form."""
     return _of(total, _DEEP)
 
 
@@ -101,7 +101,7 @@ def _of(total: Node, depth: int) -> Logarithm | None:
 
 
 def _of_product(product: Node, depth: int) -> Logarithm | None:
-    """The logarithms of two factors near 1, added."""
+    """Return the sum of the logarithms of two factors near 1, or None."""
     first, second = (_of(a, depth - 1) for a in product.args)
     if first is None or second is None:
         return None
@@ -111,7 +111,7 @@ def _of_product(product: Node, depth: int) -> Logarithm | None:
 
 
 def _of_power(node: Node, depth: int) -> Logarithm | None:
-    """The logarithm of a power or root of a value near 1, as a multiple."""
+    """Return the logarithm of a power or root of a value near 1, as a multiple, or None."""
     found = _of(node.args[0], depth - 1)
     if found is None:
         return None
@@ -121,7 +121,7 @@ def _of_power(node: Node, depth: int) -> Logarithm | None:
 
 
 def _of_sum(node: Node) -> Logarithm | None:
-    """The logarithm of 1 and something small."""
+    """Return the logarithm of a sum of 1 and something small, or None for other sums."""
     total = sum_of(node)
     small = total.minus(Sum((), total.number)).largest_first() if total.number == 1 and total.terms else None
     if not isinstance(small, Node):

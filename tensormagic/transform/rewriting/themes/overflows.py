@@ -48,7 +48,7 @@ _READ = {sqrt: 0, log: 0, log1p: 0, divide: 1}
 
 
 def _sides(terms: Sum) -> list[Node]:
-    """The square roots of the terms of a sum of squares and a number; empty for other sums."""
+    """Return the square roots of the terms of a sum of squares and a number; empty for other sums."""
     sides: list[Node] = []
     for key, _, times in terms.terms:
         if not isinstance(key, tuple) or times <= 0:
@@ -58,7 +58,7 @@ def _sides(terms: Sum) -> list[Node]:
 
 
 def _length(total: Node, *, plus: int = 0) -> Node | None:
-    """The length whose square is ``total`` without its number; ``plus`` is added to the number."""
+    """Return the length whose square is ``total`` without its number, or None; ``plus`` is added to the number."""
     inner = bare(total)
     if inner.op not in {add, subtract, square, multiply} or inner.type.dtype.kind != "f":
         return None
@@ -70,7 +70,7 @@ def _length(total: Node, *, plus: int = 0) -> Node | None:
 
 
 def _ordinary(total: Node) -> Node:
-    """The condition that a sum has not overflowed or, without a number, underflowed."""
+    """Return the condition that a sum has not overflowed or, without a number, underflowed."""
     ordinary = logical_not(isinf(total))
     if (conjugates(total) or sum_of(total)).number:
         return ordinary
@@ -132,7 +132,7 @@ def quotients_by_large_squares(node: Node) -> Found | None:
 
 
 def _is_scaled(side: Node) -> bool:
-    """Whether a side is multiplied by a choice of numbers, as it is once the rule has fired."""
+    """Return whether a side is multiplied by a choice of numbers, as it is once the rule has fired."""
     inner = bare(side)
     return inner.op is multiply and any(bare(a).op is where and _is_choice_of_numbers(a) for a in inner.args)
 
@@ -160,7 +160,7 @@ def logarithms_of_large_products(node: Node) -> Found | None:
 
 
 def _of_two(product: Node) -> bool:
-    """Whether a number is the product of two numbers that are not constants."""
+    """Return whether a number is the product of two numbers that are not constants."""
     if product.op is not multiply or product.type.dtype not in {np.dtype(np.float64), np.dtype(np.float32)}:
         return False
     return not any(is_constant(a) for a in product.args) and bare(product.args[0]) is not bare(product.args[1])
@@ -178,7 +178,7 @@ def logarithms_of_large_powers(node: Node) -> Found | None:
 
 
 def _kept(product: Node) -> Node:
-    """The condition that a product has all its digits, or no logarithm."""
+    """Return the condition that a product has all its digits, or no logarithm."""
     tiny = float(np.finfo(product.type.dtype.type).tiny)
     size = product if not_negative(product) else absolute(product)
     return logical_and(less(tiny, size), less(product, math.inf))
@@ -218,12 +218,12 @@ def products_of_large_exponentials(node: Node) -> Found | None:
 
 
 def _gone(info: np.finfo[Any]) -> float:
-    """The bound below which a number has lost more digits than a sum of exponents would."""
+    """Return the bound below which a number has lost more digits than a sum of exponents would."""
     return float(info.smallest_subnormal) * 2.0**10
 
 
 def _of_exponentials(node: Node) -> bool:
-    """Whether ``node`` combines two exponentials; the square of one overflows with its exponent doubled."""
+    """Return whether ``node`` combines two exponentials; the square of one overflows with its exponent doubled."""
     if node.type.dtype.kind != "f" or not all(bare(a).op is exp for a in node.args):
         return False
     return node.op is divide or bare(node.args[0]) is not bare(node.args[1])
@@ -243,7 +243,7 @@ BEYOND = (
 
 
 def applies(nodes: Iterable[Node], *, along: bool = False) -> bool:
-    """A quick test: whether a root, logarithm or quotient of a sum of squares or a fold occurs, also inside regions.
+    """Return whether a root, logarithm or quotient of a sum of squares or of a fold occurs, also inside regions (a quick test).
 
     With ``along``, folds along axes count, too.
     """
@@ -258,7 +258,7 @@ def applies(nodes: Iterable[Node], *, along: bool = False) -> bool:
 
 
 def runs_over(node: Node) -> Node | None:
-    """The operand of a root, logarithm or quotient that may overflow, or a product of exponentials; None for other nodes."""
+    """Return the operand of a root, logarithm or quotient that may overflow, or a product of exponentials, or None for other nodes."""
     at = _READ.get(node.op)  # type: ignore[call-overload]
     if at is not None:
         inner = bare(node.args[at])

@@ -54,7 +54,7 @@ _DEEP = 3
 
 @dataclass(frozen=True)
 class Reached:
-    """A fold of which a number is a multiple.
+    """A fold, and the operations that lead from it to a number that is a multiple of it.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Reached:
 
 
 def _reached(node: Node, *, moves: bool = False) -> Reached:
-    """The node below moves and multiples, or below moves alone."""
+    """Return the node below moves and multiples, or below moves alone."""
     steps: list[Node] = []
     while True:
         if node.op.kind == "move" and len(node.args) == 1 and not node.op.may_raise(node):
@@ -96,7 +96,7 @@ Part = tuple[Node, tuple[int, ...]]
 
 
 def _squares(total: Node) -> list[Part]:
-    """The arrays (with axes) whose squares a sum adds up; empty for other sums."""
+    """Return the arrays (with axes) whose squares a sum adds up; empty for other sums."""
     if total.type.dtype not in {np.dtype(np.float64), np.dtype(np.float32)}:
         return []
     if total.op is add:
@@ -138,18 +138,18 @@ class Second:
         self._whole = None if each else fold(ALL, kept, tuple(range(kept.type.ndim)))
 
     def over(self, x: Node, axes: tuple[int, ...], nothing: float, op: object = SUM) -> Node:
-        """A fold of ``x``, with neutral elements where it is not needed."""
+        """Return a fold of ``x``, with neutral elements where it is not needed."""
         kept = self.along(self._kept, x, axes) if self._whole is None else broadcast(self._whole, x.type.shape)
         return fold(op, where(kept, constant(x.type.dtype.type(nothing)), x), axes)  # type: ignore[arg-type]
 
     @staticmethod
     def along(number: Node, x: Node, axes: tuple[int, ...]) -> Node:
-        """A number for each fold of ``x``, spread to its elements."""
+        """Return a number for each fold of ``x``, spread to its elements."""
         return spread(number, x, axes) if number.type.shape else broadcast(number, x.type.shape)
 
 
 def _are_last(x: Node, axes: tuple[int, ...]) -> bool:
-    """Whether the folded elements are contiguous in memory."""
+    """Return whether the folded elements are contiguous in memory."""
     if axes != tuple(range(x.type.ndim - len(axes), x.type.ndim)):
         return False
     while x.op.kind == "move":
@@ -186,17 +186,17 @@ class Scaled:
 
     @property
     def used(self) -> Node:
-        """What is made of the sum."""
+        """The value that is computed from the sum."""
         return self.reached.again(self.total)
 
     def by(self, nothing: float, of_large: float, of_small: float) -> Node:
-        """One number each for kept, large and small sums, in the shape in which the sum is used."""
+        """Return one number each for kept, large and small sums, in the shape in which the sum is used."""
         nothing_, large, small = (constant(self.total.type.dtype.type(v)) for v in (nothing, of_large, of_small))
         return self.reached.again(where(self.kept, nothing_, where(self.large, large, small)), moves=True)
 
 
 def _scaled(node: Node, *, along: bool) -> Scaled | None:
-    """The sum of squares of which ``node`` is a multiple, if there is one: of all elements, or ``along`` axes."""
+    """Return the sum of squares of which ``node`` is a multiple, of all elements or ``along`` axes, or None if there is none."""
     reached = _reached(node)
     total = reached.fold
     parts = _squares(total)
@@ -275,7 +275,7 @@ def _gradient(node: Node, *, along: bool) -> Found | None:
 
 
 def _by_scaled(node: Node, *, along: bool, depth: int = _DEEP) -> tuple[Node, Node] | None:
-    """A scale factor, and ``node`` with a quotient by a sum of squares rewritten with the scaled sum; else None."""
+    """Return a scale factor, and ``node`` with a quotient by a sum of squares rewritten with the scaled sum, or None."""
     if node.op is divide and (scaled := _scaled(node.args[1], along=along)) is not None:
         by = scaled.by(1, 2.0**scaled.down, 2.0**scaled.up)
         return by, node.args[0] / scaled.used * by
@@ -356,7 +356,7 @@ def gradients_of_logarithms_of_products(node: Node) -> Found | None:
 
 
 def _without_numbers(node: Node) -> tuple[Node, float]:
-    """A product without its constant factors, and the product of these."""
+    """Return a product without its constant factors, and the product of these."""
     times = 1.0
     while node.op is multiply and any(map(is_constant, node.args)):
         number, node = node.args if is_constant(node.args[0]) else node.args[::-1]
@@ -365,7 +365,7 @@ def _without_numbers(node: Node) -> tuple[Node, float]:
 
 
 def _spread(node: Node, axes: tuple[int, ...]) -> tuple[Node, float] | None:
-    """The node that is broadcast back along the ``axes`` of a fold, and its constant factor; else None."""
+    """Return the node that is broadcast back along the ``axes`` of a fold, and its constant factor, or None."""
     own = tuple(Index(f"d{k}") for k in range(node.type.ndim))
     index, times = own, 1.0
     while True:
@@ -388,7 +388,7 @@ BEYOND_FOLDS = (
 
 
 def applies_to(node: Node, *, along: bool) -> bool:
-    """A quick test: whether a root, power or logarithm, or its gradient, has a sum of squares or a product of many.
+    """Return whether a root, power or logarithm, or its gradient, has a sum of squares or a product of many (a quick test).
 
     With ``along``, folds along axes count, too.
     """
@@ -398,7 +398,7 @@ def applies_to(node: Node, *, along: bool) -> bool:
 
 
 def _has_quotient(node: Node, *, along: bool, depth: int = _DEEP) -> bool:
-    """Whether a factor of a product or quotient is a quotient by such a fold."""
+    """Return whether a factor of a product or quotient is a quotient by such a fold."""
     if node.op is divide and _is_one(_reached(node.args[1]).fold, along=along):
         return True
     factors = node.args if node.op is multiply else node.args[:1] if node.op is divide else ()

@@ -50,13 +50,13 @@ ROUNDED = frozenset(
 
 
 def _smaller(node: Node) -> bool:
-    """Whether a slice is at most half of its array, by the sizes seen, and begins at a known place."""
+    """Return whether a slice is at most half of its array, by the sizes seen, and begins at a known place."""
     known = not any(nodes_of(s) for t in node["slices"] for s in t[:2])
     return known and 2 * elements(node) <= elements(node.args[0])
 
 
 def part_of(x: Node, part: Slices) -> Node:
-    """A slice of ``x``, taken below its broadcast if it is one."""
+    """Return a slice of ``x``, taken below its broadcast if it is one."""
     if x.op is not BROADCAST:
         return slice_(x, part)
     inner = x.args[0]
@@ -128,7 +128,7 @@ def units_of_products(node: Node) -> Node | None:
 
 
 def contraction(inputs: Sequence[str], out: str, args: Sequence[Node]) -> Node:
-    """A contraction with its letters named in order of appearance."""
+    """Return a contraction with its letters named in order of appearance."""
     names = dict(zip(dict.fromkeys("".join(inputs)), LETTERS, strict=False))
     left, right, result = ("".join(names[c] for c in letters) for letters in (*inputs, out))
     return make(CONTRACT, args, subscripts=f"{left},{right}->{result}")
@@ -217,7 +217,7 @@ def sums_of_transposes(node: Node) -> Node | None:
 
 
 def _ramp(node: Node) -> tuple[Size, Size] | None:
-    """First value and step of indices that form an arithmetic progression along their only axis; step 0 for a number; else None."""
+    """Return first value and step of indices that form an arithmetic progression along their only axis (step 0: one number), or None."""
     while node.op in {ASTYPE, BROADCAST, RESHAPE} and node.args[0].type.dtype.kind == "i":
         if node.op is not ASTYPE and node.args[0].type.shape and node.args[0].type.size not in {1, node.type.size}:
             return None
@@ -236,7 +236,7 @@ def _ramp(node: Node) -> tuple[Size, Size] | None:
 
 
 def _combined(node: Node) -> tuple[Size, Size] | None:
-    """The same for a sum, difference or multiple."""
+    """Return first value and step of a sum, difference or multiple of such indices, or None."""
     first, second = (_ramp(a) for a in node.args)
     if first is None or second is None:
         return None

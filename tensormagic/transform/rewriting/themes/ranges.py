@@ -69,7 +69,7 @@ Rewrites = Iterator[tuple[Any, ...]]
 
 @stable(fuel=1)
 def quotients_of_squares(x: Node, y: Node) -> Rewrites:
-    """The square of a quotient in place of a quotient of squares, which run under: ``(1 - cos(x)) / x**2`` has such."""
+    """The square of a quotient in place of a quotient of squares, which underflow: ``(1 - cos(x)) / x**2`` has such."""
     wider = extending("a value where both squares are infinite or 0")
     for c in (2, -2, 4):  # which round nothing, and bring nothing back that has run over
         yield (c * square(x)) / square(y), c * square(x / y), wider
@@ -108,7 +108,7 @@ def quotients_by_squares(node: Node) -> Found | None:
 
 
 def _over_square(top: Node, x: Node) -> Node | float:
-    """``top / x**2``, without what both have."""
+    """Return ``top / x**2``, with common factors cancelled."""
     inner = bare(top)
     if inner is x:
         return 1 / x
@@ -141,7 +141,7 @@ def slopes_of_logistic_functions(node: Node) -> Found | None:
 
 
 def _steep(factor: Node, exponent: Node, *, plus: bool) -> Node:
-    """That product for a sum, or a difference."""
+    """Return ``factor`` times the slope for a sum (``plus``) by the logistic function, or for a difference by ``sinh``."""
     if not plus:
         half = sinh(exponent * 0.5)
         return factor * 0.25 / half / half  # a division more is one rounding less than a square of a quotient
@@ -150,7 +150,7 @@ def _steep(factor: Node, exponent: Node, *, plus: bool) -> Node:
 
 
 def _with_one(base: Node) -> tuple[Node | None, bool]:
-    """``x`` and True for ``1 + exp(x)``, ``x`` and False for ``exp(x) - 1``."""
+    """Return ``x`` and True for ``1 + exp(x)``, ``x`` and False for ``exp(x) - 1``; None in place of ``x`` for others."""
     if base.op is expm1:
         return base.args[0], False
     total = sum_of(base)
@@ -165,13 +165,13 @@ def _with_one(base: Node) -> tuple[Node | None, bool]:
 
 @dataclass
 class _Factors:
-    """The factors of products and quotients, by their logarithms."""
+    """The factors of products and quotients, with what is known of their logarithms."""
 
     number: float = 0.0
     large: list[Node] = field(default_factory=list[Node])
     bases: list[Node] = field(default_factory=list[Node])
     signed: list[Node] = field(default_factory=list[Node])
-    """Functions that run over and have both signs."""
+    """Factors that may overflow and have both signs."""
     known: list[tuple[Node, int]] = field(default_factory=list[tuple[Node, int]])
     """Logarithms of factors, and whether they are added."""
     others: list[tuple[Node, int]] = field(default_factory=list[tuple[Node, int]])
@@ -203,14 +203,14 @@ class _Factors:
         return True
 
     def logarithm(self) -> Node:
-        """The logarithm of the product, or of its absolute value if factors have both signs."""
+        """Return the logarithm of the product, or of its absolute value if factors have both signs."""
         size = absolute if self.signed else lambda n: n
         terms = [*self.known, *((log(size(n)), sign) for n, sign in self.others)]
         value = reduce(add, (n if sign > 0 else -n for n, sign in terms))
         return value + self.number if self.number else value
 
     def kept(self, product: Node) -> Node:
-        """The condition that the product is in range, or has no logarithm."""
+        """Return the condition that the product is in range, or has no logarithm."""
         found = reduce(logical_and, map(_normal, dict.fromkeys((product, *self.large))))
         found = reduce(logical_and, map(isfinite, dict.fromkeys(self.signed)), found)
         if self.signed:  # an overflow or underflow has the sign of the product
@@ -231,7 +231,7 @@ _SIGNED = frozenset((sinh, expm1))
 
 
 def _factors(product: Node) -> _Factors | None:
-    """The factors of a product with exponentials; None if it has none, or is just two of them."""
+    """Return the factors of a product with exponentials, or None if it has none, or is just two of them."""
     found = _Factors()
     if product.op not in {multiply, divide} or all(bare(a).op is exp for a in product.args):
         return None
@@ -241,13 +241,13 @@ def _factors(product: Node) -> _Factors | None:
 
 
 def _guarded(node: Node) -> Node:
-    """``x`` of ``where(near, 1, x)``, else ``node``."""
+    """Return ``x`` if ``node`` is ``where(c, 1, x)``, else ``node``."""
     inner = bare(node)
     return bare(inner.args[2]) if inner.op is where and number_of(bare(inner.args[1])) == 1 else inner
 
 
 def _normal(node: Node) -> Node:
-    """The condition that a number has neither overflowed nor underflowed."""
+    """Return the condition that a number has neither overflowed nor underflowed."""
     return logical_and(less(float(np.finfo(node.type.dtype).tiny), node), isfinite(node))
 
 

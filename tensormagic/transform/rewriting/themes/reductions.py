@@ -49,7 +49,7 @@ Axes = tuple[int, ...]
 
 
 def spread_of(node: Node) -> tuple[Node, Axes] | None:
-    """The operand of a broadcast and the stretched axes, the inverse of ``spread``; else None."""
+    """Return the operand of a broadcast and the stretched axes, the inverse of ``spread``, or None."""
     if node.op is not BROADCAST:
         return None
     inner, target = node.args[0], node.type.shape
@@ -62,7 +62,7 @@ def spread_of(node: Node) -> tuple[Node, Axes] | None:
 
 
 def _merged(node: Node) -> Axes:
-    """The axes of two consecutive folds, as axes of the first one's operand."""
+    """Return the axes of two consecutive folds, as axes of the first one's operand."""
     first = node.args[0]["axes"]
     left = [k for k in range(node.args[0].args[0].type.ndim) if k not in first]
     return tuple(sorted((*first, *(left[k] for k in node["axes"]))))
@@ -104,7 +104,7 @@ def extremes_of_equals(node: Node) -> Node | None:
 
 
 def _of_stretched(node: Node) -> Node | None:
-    """A fold along axes that are not stretched, taken before the broadcast; else None."""
+    """Return a fold along axes that are not stretched, taken before the broadcast, or None."""
     found = spread_of(node.args[0])
     if found is None or set(node["axes"]) & set(found[1]):
         return None
@@ -138,7 +138,7 @@ def sums_of_equals(node: Node) -> Node | None:
 
 
 def _stretched(node: Node) -> Node | None:
-    """The value that a fold repeats, if all its axes are stretched and known not to be empty; else None."""
+    """Return the value that a fold repeats, if all its axes are stretched and known not to be empty, or None."""
     found = spread_of(node.args[0])
     if found is None or not all(is_at_least(node.args[0].type.shape[k], 1) for k in node["axes"]):
         return None
@@ -244,7 +244,7 @@ def sums_of_outer_products(node: Node) -> Node | None:
 
 
 def _varying(x: Node) -> tuple[Node, Axes]:
-    """The operand of a broadcast without axes of extent 1, and the axes of ``x`` along which it varies."""
+    """Return the operand of a broadcast without axes of extent 1, and the axes of ``x`` along which it varies."""
     if x.op is not BROADCAST:
         return x, tuple(range(x.type.ndim))
     inner = x.args[0]
@@ -257,7 +257,7 @@ def _varying(x: Node) -> tuple[Node, Axes]:
 
 
 def _exponents(node: Node) -> tuple[Node, Axes] | None:
-    """``v`` and the axes, for ``sum(exp(v), axes)`` of real floats."""
+    """Return ``v`` and the axes of ``sum(exp(v), axes)`` of real floats, or None."""
     if node.op is not SUM or node.args[0].op is not exp or node.type.dtype.kind != "f":
         return None
     v = node.args[0].args[0]
@@ -265,17 +265,17 @@ def _exponents(node: Node) -> tuple[Node, Axes] | None:
 
 
 def _filled(x: Node, axes: Axes) -> bool:
-    """Whether the axes are known to be nonempty: the maximum of nothing is an error, its sum 0."""
+    """Return whether the axes are known to be nonempty: the maximum of nothing is an error, its sum 0."""
     return all((lower_bound(x.type.shape[k]) or 0) >= 1 for k in axes)
 
 
 def _below(node: Node) -> Node:
-    """``node`` below reshapes that add axes of extent 1."""
+    """Return the operand of a reshape that adds axes of extent 1, else ``node``."""
     return node.args[0] if node.op is RESHAPE and squeezes(node) else node
 
 
 def _row_sum(divisor: Node, e: Node) -> Axes | None:
-    """The axes if ``divisor`` is ``sum(e, axes)`` broadcast to ``e``; else None."""
+    """Return the axes if ``divisor`` is ``sum(e, axes)`` broadcast to ``e``, or None."""
     found = spread_of(divisor)
     if found is None or found[0].op is not SUM or found[0].args[0] is not e or found[0]["axes"] != found[1]:
         return None
@@ -290,7 +290,7 @@ def logarithms_of_sums(node: Node) -> Node | None:
 
 
 def _is_count(n: Node, x: Node, axes: Axes) -> bool:
-    """Whether ``n`` is the number of elements of ``x`` along the axes."""
+    """Return whether ``n`` is the number of elements of ``x`` along the axes."""
     size, own = count(x, axes), plain(n)
     if isinstance(size, int):
         value = constant_value(own)

@@ -132,7 +132,9 @@ def remainders(node: Node) -> Found | None:
 
 
 def _own(node: Node, found: Remainder) -> tuple[Node, ...]:
-    """The parts whose rounding the sum shows: without cancellation, all terms show one rounding of a shared function.
+    """Return those parts of which the sum avoids the rounding errors: a part that several terms share shows the same error in each.
+
+    Nodes that only such shared parts read are left out, too.
 
     Nodes that only such parts read are left out, too.
     """
@@ -153,7 +155,7 @@ _ARITHMETIC = frozenset(("multiply", "divide", "negative", "add", "subtract"))
 
 
 def _within(node: Node) -> Sequence[Node]:
-    """The operands of a sum, product or quotient, or the sides of a written difference."""
+    """Return the operands of a sum, product or quotient, or the sides of a written difference."""
     if node.op.name in _ARITHMETIC:
         return node.args
     return (written(node) or ()) if node.op.name == "where" else ()
@@ -176,7 +178,7 @@ def quotients_of_remainders(node: Node) -> Found | None:
 
 
 def _is_mean(x: Node, y: Node) -> bool:
-    """Whether a quotient is a sum divided by the number of its elements: the sum's rounding error is larger."""
+    """Return whether a quotient is a sum divided by the number of its elements: the sum's rounding error is larger."""
     size = bare(y)
     size = bare(size.args[0]) if size.op is ASTYPE else size
     return bare(x).op is SUM and size.op is SIZE
@@ -222,7 +224,7 @@ def logarithms_of_quotients(node: Node) -> Found | None:
 
 
 def _to_base(function: Any, natural: Node) -> Node:
-    """A natural logarithm converted to the base of ``function``."""
+    """Return a natural logarithm converted to the base of ``function``."""
     return natural if function is log else natural * UNITS[function]
 
 
@@ -287,18 +289,18 @@ def powers_near_one(node: Node) -> Found | None:
 
 
 def _log_of_most(dtype: np.dtype[np.floating]) -> float:
-    """The exponent above which exponentials overflow, where the text may still be finite."""
+    """Return the exponent above which exponentials overflow, where the text may still be finite."""
     return math.log(float(np.finfo(dtype).max))
 
 
 def _ends_of_exponentials(dtype: np.dtype[np.floating]) -> tuple[float, float]:
-    """The range of exponents in which exponentials neither overflow nor lose digits."""
+    """Return the range of exponents in which exponentials neither overflow nor lose digits."""
     info = np.finfo(dtype)
     return math.log(float(info.tiny / info.eps)), _log_of_most(dtype)
 
 
 def _quotient(node: Node) -> tuple[Node, Node] | None:
-    """``x`` and ``y`` if ``node`` is a form of ``log(x / y)``; else None."""
+    """Return ``x`` and ``y`` if ``node`` is a form of ``log(x / y)``, or None."""
     sides = written(node)
     if sides is not None and all(bare(s).op is log for s in sides):
         return bare(sides[0]).args[0], bare(sides[1]).args[0]
@@ -313,7 +315,7 @@ def _quotient(node: Node) -> tuple[Node, Node] | None:
 
 
 def _times_own_logarithm(product: Node) -> tuple[Node, Node, Node] | None:
-    """``x``, ``y`` and the logarithm if ``product`` is ``x * log(x / y)``; else None."""
+    """Return ``x``, ``y`` and the logarithm if ``product`` is ``x * log(x / y)``, or None."""
     if product.op.name == "multiply":
         for x, logarithm in (product.args, product.args[::-1]):
             pair = _quotient(logarithm)
@@ -323,7 +325,7 @@ def _times_own_logarithm(product: Node) -> tuple[Node, Node, Node] | None:
 
 
 def _times_logarithm(node: Node, depth: int) -> bool:
-    """Whether one of the terms is a product with a logarithm, in any form."""
+    """Return whether one of the terms is a product with a logarithm, in any form."""
     level = [node]
     for _ in range(depth + 1):
         below: list[Node] = []
@@ -344,7 +346,7 @@ _TERMS = frozenset(("add", "subtract", "where"))
 
 
 def _exponents_apart(difference: Node) -> tuple[Node, Node] | None:
-    """``x`` and ``y`` if ``difference`` is the accurate form of ``exp(x) - exp(y)``; else None."""
+    """Return ``x`` and ``y`` if ``difference`` is the accurate form of ``exp(x) - exp(y)``, or None."""
     sides = written(difference)
     if sides is None or any(bare(s).op is not exp for s in sides):
         return None
@@ -378,7 +380,7 @@ def logarithms_of_differences(node: Node) -> Found | None:
 
 
 def _with_root(node: Node) -> tuple[Node, Node] | None:
-    """A root and the term added to it, if nothing cancels or the sum has become the form of a difference; else None."""
+    """Return a root and the term added to it, if nothing cancels or the sum has become the form of a difference, or None."""
     whole = bare(node)
     if adds(whole):
         root, other = sorted(map(bare, whole.args), key=lambda a: a.op is not sqrt)
@@ -390,7 +392,7 @@ def _with_root(node: Node) -> tuple[Node, Node] | None:
 
 
 def _root_sum(node: Node, number: int) -> Found | None:
-    """``x`` of ``log(x + sqrt(x**2 + number))``, and what is absorbed; else None."""
+    """Return ``x`` if ``node`` is ``log(x + sqrt(x**2 + number))``, and what is absorbed, or None."""
     sides = _with_root(node.args[0])
     if sides is None or node.type.dtype.kind != "f":
         return None
@@ -425,7 +427,7 @@ def inverse_cosines(node: Node) -> Found | None:
 
 
 def _mean(node: Node) -> tuple[Node, tuple[int, ...], Node] | None:
-    """The summed node, its axes and the divisor of a quotient of a sum; else None."""
+    """Return the summed node, its axes and the divisor if ``node`` is a mean, or None."""
     inner = bare(node)
     if inner.op is not divide:
         return None

@@ -38,18 +38,26 @@ _NEAR = 0.5
 
 @dataclass(frozen=True)
 class _Rises:
-    """A sum with exponentials and powers: its value where these are 1 (or their bases), and weights, numbers and exponents."""
+    """A sum with exponentials and powers, by ``expm1``.
+
+    Parameters
+    ----------
+    rest
+        Its value where all exponents are 0.
+    weighted
+        Weights, numbers and exponents of the ``expm1`` terms.
+    """
 
     rest: Sum
     weighted: Sequence[tuple[Node, Fraction, Node]]
 
     @property
     def exponents(self) -> tuple[Node, ...]:
-        """What the exponentials are of."""
+        """The exponents of the exponentials."""
         return tuple(exponent for _, _, exponent in self.weighted)
 
     def node(self) -> Node:
-        """The rises themselves."""
+        """Return the sum of the ``expm1`` terms."""
         return reduce(add, [_rise(*one) for one in self.weighted])
 
 
@@ -62,7 +70,7 @@ _Pair = tuple[Node, Node]
 
 
 def _by_rises(node: Node, of_power: Callable[[Node], _Pair | None] | None = None) -> _Rises | None:
-    """A sum with exponentials and powers, in terms of ``expm1``; None for a sum without, or of exponentials alone."""
+    """Return a sum with exponentials and powers, in terms of ``expm1``, or None for a sum without, or of exponentials alone."""
     total = sum_of(node, text=True)
     rest, weighted = Sum((), total.number), list[tuple[Node, Fraction, Node]]()
     powers = 0
@@ -83,7 +91,7 @@ def _by_rises(node: Node, of_power: Callable[[Node], _Pair | None] | None = None
 
 
 def _of_power(term: Node) -> tuple[Node, Node] | None:
-    """A power as its base, and the exponent of the factor that remains (it equals the base for exponent 1); else None."""
+    """Return a power as its base and the exponent of the remaining factor (the power equals the base where that exponent is 0), or None."""
     inner = raised(term)
     if (
         inner.op is not power
@@ -97,7 +105,7 @@ def _of_power(term: Node) -> tuple[Node, Node] | None:
 
 
 def _of_small_power(term: Node, depth: int = 2) -> _Pair | None:
-    """A product as a factor, and the exponent of e that its only power is: it is the factor where the exponent is 0."""
+    """Return a product as a factor and the exponent of e that its only power is, or None; where that exponent is 0 it is the factor."""
     inner = raised(term)
     if inner.op is multiply and depth:
         for factor, other in (inner.args, inner.args[::-1]):
@@ -118,7 +126,7 @@ def weighted_exponentials_less_their_weights(node: Node) -> Found | None:
 
 
 def _has_weighted(node: Node, depth: int = 1) -> bool:
-    """A quick test: whether a term, or one of a nested sum, is an exponential or a product with one."""
+    """Return whether a term, or one of a nested sum, is an exponential or a product with one (a quick test)."""
     for inner in map(bare, node.args):
         if inner.op is multiply and any(
             bare(a).op is exp and number_of(bare(b)) is None for a, b in (inner.args, inner.args[::-1])
@@ -140,7 +148,7 @@ def powers_less_their_bases(node: Node) -> Found | None:
 
 
 def _by_rises_alone(node: Node) -> Found | None:
-    """The form of a sum of ``expm1`` terms alone: by these for exponents near 0, elsewhere by the sum."""
+    """Return the form of a sum of ``expm1`` terms alone: by these for exponents near 0, elsewhere the sum; None for other sums."""
     found = _by_rises(node)
     if found is None or len(found.rest):
         return None
@@ -151,7 +159,7 @@ def _by_rises_alone(node: Node) -> Found | None:
 
 
 def rise_from_one(total: Node) -> Node | None:
-    """``y * exp(x) + (1 - y)`` minus 1, as ``y * expm1(x)``; likewise for all sums that are 1 where the exponentials are 1."""
+    """Return a sum minus 1 by ``expm1``, as ``y * expm1(x)`` for ``y * exp(x) + (1 - y)``, or None if it is not 1 at exponents 0."""
     if not within(total) & _WITH_RISES or exponentials_of(total) is not None:
         return None
     return _from_one(_by_rises(total)) or (
@@ -168,7 +176,7 @@ _WITH_RISES = ops_within(("exp", "power"))
 
 
 def _less_exponential(node: Node, depth: int = 3) -> Node | None:
-    """The exponential ``e`` of a factor ``1 - e`` or ``e - 1`` of ``node``; else None."""
+    """Return the exponential ``e`` of a factor ``1 - e`` or ``e - 1`` of ``node``, or None."""
     inner = bare(node)
     if inner.op is multiply and depth:
         return next((own for a in inner.args if (own := _less_exponential(a, depth - 1)) is not None), None)
@@ -180,7 +188,7 @@ def _less_exponential(node: Node, depth: int = 3) -> Node | None:
 
 
 def _with_rise(node: Node, near: Node, own: Node, depth: int = 3) -> Node | None:
-    """A product with a sum that contains ``own``, with the sum by ``expm1`` where ``own`` is near 1."""
+    """Return a product with a sum that contains ``own``, with the sum by ``expm1`` where ``own`` is near 1, or None."""
     inner = bare(node)
     if inner.op is multiply and depth:
         for p, q in (inner.args, inner.args[::-1]):
@@ -219,7 +227,7 @@ def quotients_by_rises(node: Node) -> Found | None:
 
 
 def _sums_with(node: Node, own: Node, depth: int = 5) -> tuple[Node, ...]:
-    """The products and sums between ``node`` and the exponential ``own``."""
+    """Return the products and sums between ``node`` and the exponential ``own``."""
     inner = bare(node)
     if not depth or inner.op not in _ARITHMETIC:
         return ()
@@ -228,7 +236,7 @@ def _sums_with(node: Node, own: Node, depth: int = 5) -> tuple[Node, ...]:
 
 
 def _beside_one(base: Node) -> Node | None:
-    """``x`` of ``1 + x``, as written: a quotient by 12 is not a multiple of a rounded number."""
+    """Return ``x`` if ``base`` is ``1 + x`` as written, or None; a quotient by 12 is not taken for a multiple of a rounded number."""
     inner = bare(base)
     for one, other in (inner.args, inner.args[::-1]) if inner.op is add else ():
         if number_of(bare(one)) == 1:
@@ -254,7 +262,7 @@ def powers_less_what_they_begin_with(node: Node) -> Found | None:
 
 
 def _beginning_of_power(node: Node) -> tuple[Node, Node, tuple[Node, ...]] | None:
-    """A power minus its leading terms, if that has a form, the form, and the nodes no longer read; else None."""
+    """Return for a power minus its leading terms: where its form holds, the form, and the nodes no longer read; or None."""
     total = sum_of(node, text=True)
     powers = [(n, times) for _, n, times in total.terms if raised(n).op is power]
     if len(powers) != 1 or abs(powers[0][1]) != 1 or total.number != -powers[0][1]:

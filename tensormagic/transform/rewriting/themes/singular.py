@@ -45,7 +45,7 @@ Rewrites = Iterator[tuple[Any, ...]]
 
 
 def _root_of(value: Fraction) -> Fraction | None:
-    """The root of a number, if it is an exact machine number; else None."""
+    """Return the root of a number, if it is an exact machine number, or None."""
     p, q = isqrt(value.numerator), isqrt(value.denominator)
     root = Fraction(p, q)
     return root if root * root == value and Fraction(float(root)) == root else None
@@ -56,7 +56,7 @@ def _power_of_two(value: Fraction) -> bool:
 
 
 def _less_quotient(p: Node, q: Node) -> Node:
-    """``1 - |p / q|``, without the rounding of the quotient near 1."""
+    """Return ``1 - |p / q|``, without the rounding of the quotient near 1."""
     p, q = absolute(p), absolute(q)
     near = less(absolute(p / q - 1.25), 0.75)
     return behind(near, (q - p) / q, constant(1.0), p / q)
@@ -90,7 +90,7 @@ def roots_of_squares_less_a_number(node: Node) -> Found | None:
 
 
 def _square_and_number(node: Node) -> tuple[Node, Fraction, Fraction] | None:
-    """``x``, 4 and -9 for ``4 * x * x - 9`` with a given ``x`` (a computed one has as large a rounding error); else None."""
+    """Return ``x``, 4 and -9 for ``4 * x * x - 9``, or None; ``x`` must be given, as a computed one has as large a rounding error."""
     if node.op not in {add, subtract} or not any(map(_is_square, node.args)) or node.type.dtype.kind != "f":
         return None
     total = sum_of(node)
@@ -106,7 +106,7 @@ def _is_square(node: Node) -> bool:
 
 
 def is_square_less_a_number(node: Node) -> bool:
-    """A quick test: whether a node may be such a difference."""
+    """Return whether a node is such a difference of a square and a number."""
     return (node.op is subtract or node.op is add) and _square_and_number(node) is not None
 
 
@@ -154,7 +154,7 @@ def angles_by_what_is_less_than_one(node: Node) -> Found | None:
 
 
 def _negated(x: Node) -> Node:
-    """``-x``; a sum with a number gets the opposite signs."""
+    """Return ``-x``; a sum with a number gets the opposite signs."""
     total = sum_of(x)
     value = total.times(-1).node() if total.number and total.terms else -x
     return value if isinstance(value, Node) else -x
@@ -176,7 +176,7 @@ def _below(y: Node, x: Node) -> tuple[Node, Node]:
 
 
 def _behind_zero(y: Node, x: Node, side: int) -> tuple[Node, Node]:
-    """Near the negative real axis, from above or below: by the angle between the point and the axis."""
+    """Return whether a point is near the negative real axis, on the given side, and the angle between the point and that axis."""
     beside = logical_and(less(0, y) if side > 0 else less(y, 0), less(absolute(y), -x))
     return beside, -arctan2(y, where(beside, -x, 1))
 
@@ -221,7 +221,7 @@ def angles_less_right_angles(node: Node) -> Found | None:
 
 
 def _squares(node: Node) -> tuple[Node, Node] | None:
-    """``x`` and ``y`` of ``x * x + y * y``; None if one is a sum with a number, since such sums minus 1 have another form."""
+    """Return ``x`` and ``y`` of ``x * x + y * y``, or None; also None for sums with numbers, which minus 1 have another form."""
     terms = sum_of(node).terms if node.op is add else ()
     keys = [key for key, _, times in terms if isinstance(key, tuple) and times == 1]
     if len(keys) != 2 or len(terms) != 2 or sum_of(node).number or any(sum_of(x).number for _, x in keys):

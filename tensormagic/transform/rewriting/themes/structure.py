@@ -137,20 +137,20 @@ def _others(slices: Slices, axis: int) -> Slices:
 
 
 def _sure(size: Size) -> bool:
-    """Whether ``size`` is surely not negative."""
+    """Return whether ``size`` is surely not negative."""
     bound = lower_bound(size)
     return bound is not None and bound >= 0
 
 
 def _ends(part: tuple[Size, Size, int]) -> tuple[Size, Size]:
-    """The least and the greatest index of a slice."""
+    """Return the least and the greatest index of a slice."""
     start, length, step = part
     last = start + (length - 1) * step
     return (start, last) if step > 0 else (last, start)
 
 
 def _apart(left: Slices, right: Slices) -> bool:
-    """Whether two slices are known to be disjoint."""
+    """Return whether two slices are known to be disjoint."""
     for a, b in zip(left, right, strict=True):
         (low, high), (start, stop) = _ends(a), _ends(b)
         if _sure(start - high - 1) or _sure(low - stop - 1):
@@ -229,7 +229,7 @@ _DIGITS = {"float16": 11, "float32": 24, "float64": 53}
 
 
 def keeps_values(before: np.dtype[np.generic], after: np.dtype[np.generic]) -> bool:
-    """Whether every value of ``before`` is representable in ``after``."""
+    """Return whether every value of ``before`` is representable in ``after``."""
     if before == after:
         return True
     if before.kind in "iu" and after.kind == "f":

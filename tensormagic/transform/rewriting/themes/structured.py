@@ -55,7 +55,7 @@ from tensormagic.transform.rewriting.themes.definite import (  # noqa: F401 (as 
 
 
 def _diag(values: Node) -> Node:
-    """``np.diag`` of a vector."""
+    """Return ``np.diag`` of a vector."""
     n = values.type.shape[0]
     on = equal(iota((n, n), 1), iota((n, n), 0))
     return where(on, broadcast(values, (n, n)), 0)
@@ -66,7 +66,7 @@ def _known(node: Node) -> bool:
 
 
 def _joined(blocks: Sequence[Node], like: Node) -> Node:
-    """The block diagonal matrix of ``blocks``."""
+    """Return the block diagonal matrix of ``blocks``."""
     found = zeros_like(like)
     at: Size = 0
     for block in blocks:
@@ -77,7 +77,7 @@ def _joined(blocks: Sequence[Node], like: Node) -> Node:
 
 
 def _kron(a: Node, b: Node) -> Node:
-    """``np.kron`` of matrices."""
+    """Return ``np.kron`` of two matrices."""
     (m, n), (p, q) = a.type.shape, b.type.shape
     shape = (m, p, n, q)
     left = broadcast(reshape(a, (m, 1, n, 1)), shape)

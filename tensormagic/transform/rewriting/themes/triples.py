@@ -42,7 +42,7 @@ _MAY_BE_SUMS = frozenset(("add", "subtract", "where", "multiply", "divide", "neg
 
 
 def _three(node: Node) -> tuple[_Term, ...]:
-    """The three terms of a sum; empty if it has another number of terms."""
+    """Return the three terms of a sum; empty if it has another number of terms."""
     if node.type.dtype.kind != "f" or not any(bare(a).op.name in _MAY_BE_SUMS for a in node.args):
         return ()
     total = sum_of(node, text=True)
@@ -50,7 +50,7 @@ def _three(node: Node) -> tuple[_Term, ...]:
 
 
 def _has_multiple(node: Node, depth: int) -> bool:
-    """A quick test: whether a number is a factor somewhere in a sum."""
+    """Return whether a number is a factor somewhere in a sum (a quick test)."""
     level = node.args
     for _ in range(depth + 1):
         below: list[Node] = []
@@ -72,7 +72,7 @@ def _sides(node: Node) -> tuple[Node, Node]:
 
 
 def _between(node: Node, ends: Collection[Node]) -> list[Node]:
-    """The sums and products between ``node`` and ``ends``."""
+    """Return the sums and products between ``node`` and ``ends``."""
     found: dict[Node, None] = {}
     stack = [*node.args]
     while stack:
@@ -140,7 +140,7 @@ def second_differences(node: Node) -> Found | None:
 
 
 def _factors(node: Node) -> tuple[list[Node], Fraction]:
-    """The factors of a product, and its number."""
+    """Return the factors of a product, and its number."""
     found, times, stack = [], Fraction(1), [node]
     while stack and len(found) < 5:
         inner = bare(stack.pop())
@@ -177,7 +177,7 @@ def law_of_cosines(node: Node) -> Found | None:
 
 
 def _directions(node: Node) -> tuple[Node, Node, Node, Node | None] | None:
-    """``x``, ``y``, the product of their cosines and ``z`` of ``sin(x) * sin(y) + cos(x) * cos(y) * cos(z)``; else None."""
+    """Return ``x``, ``y``, the product of their cosines and ``z`` of ``sin(x) * sin(y) + cos(x) * cos(y) * cos(z)``, or None."""
     for first, second in permutations(map(bare, node.args)):
         (sines, one), (cosines, other) = _factors(first), _factors(second)
         if one != 1 or other != 1 or len(sines) != 2 or any(f.op is not sin for f in sines):

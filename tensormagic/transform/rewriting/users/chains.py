@@ -1,4 +1,4 @@
-"""Rules of a user's own within longer sums and products: ``a + b -> c`` finds ``a`` and ``b`` anywhere among the terms of one sum."""
+"""Lets a user's rules match within longer sums and products: ``a + b -> c`` finds ``a`` and ``b`` anywhere among the terms of one sum."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST = 8
 
 
 def anywhere(rule: Rule) -> Rule:
-    """The rule, extended to match any of the terms of a sum or factors of a product."""
+    """Return the rule, extended to match any of the terms of a sum or factors of a product."""
     if not _CHAINS.keys() & set(rule.roots):
         return rule
     count = 2 if rule.pattern is None else len(_terms(rule.pattern, rule.pattern.op.name))
@@ -30,7 +30,7 @@ def anywhere(rule: Rule) -> Rule:
 
 
 def _terms(node: Node, name: str) -> list[Node]:
-    """What is added, or multiplied, in order."""
+    """Return the terms of nested sums, or the factors of nested products, in order."""
     found: list[Node] = []
     stack = [node]
     while stack:
@@ -71,7 +71,7 @@ def _choices(terms: int, count: int) -> Iterator[tuple[int, ...]]:
 
 
 def _sums(node: Node) -> list[Node]:
-    """The inner sums (or products) within ``node`` whose terms it adds."""
+    """Return the inner sums (or products) within ``node`` whose terms it adds."""
     found: list[Node] = []
     stack = [*node.args]
     while stack:

@@ -62,12 +62,12 @@ class Stated:
     line: int = 0
 
     def trial(self) -> Trial:
-        """Try it on numbers, as its level asks."""
+        """Return the result of trying the rule on numbers, as its level asks."""
         return trial(self.pattern, self.replacement, self.rule.level, self.assumed, self.not_negative)
 
 
 def parse_rules(text: str, source: str = "rules", level: str = "real") -> tuple[Rule, ...]:
-    """The rules that ``text`` states, one a line; empty lines and what follows ``#`` say nothing.
+    """Return the rules that ``text`` states, one a line; empty lines and what follows ``#`` say nothing.
 
     ``pattern -> replacement``, and after ``if``, joined by ``and``: ``constant(c)`` and ``not_negative(x)``, which are
     checked, or any comparison, which is taken for granted and listed with the result. Names of pointwise operations
@@ -87,7 +87,7 @@ def parse_rules(text: str, source: str = "rules", level: str = "real") -> tuple[
 
 
 def stated_rules(text: str, source: str, level: str) -> Iterator[Stated]:
-    """The rules that ``text`` states, with their parts; see :func:`parse_rules`."""
+    """Yield the rules that ``text`` states, with their parts; see :func:`parse_rules`."""
     for number, line in enumerate(text.splitlines(), 1):
         stated = line.partition("#")[0].strip()
         if not stated:
@@ -102,7 +102,7 @@ def stated_rules(text: str, source: str, level: str) -> Iterator[Stated]:
 
 
 def stated_rule(text: str, source: str, level: str, line: int, own: Operations | None = None) -> Stated:
-    """The rule over single numbers that a line states; raises ParseError if it states none.
+    """Return the rule over single numbers that a line states; raises ParseError if it states none.
 
     ``own`` are further operations by name.
     """
@@ -126,7 +126,7 @@ def stated_rule(text: str, source: str, level: str, line: int, own: Operations |
 def rules_of_function(
     function: Callable[..., Any], level: str, enter: Callable[[Node], Any], leave: Callable[[Any], Any]
 ) -> Iterator[Stated]:
-    """The rules that a generator function yields: pattern, replacement, conditions.
+    """Yield the rules that a generator function yields: pattern, replacement, conditions.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def rules_of_function(
 
 
 def _normal(pattern: Node) -> Node:
-    """The pattern as it appears in graphs: ``x ** 2`` is ``square(x)`` there."""
+    """Return the pattern as it appears in graphs: ``x ** 2`` is ``square(x)`` there."""
     (normal,), _ = rewrite_nodes([pattern], "exact")
     return normal if normal.args else pattern
 
@@ -170,7 +170,7 @@ def _variables(node: Node) -> set[str]:
 
 
 def _conditions(text: str, known: set[str]) -> tuple[list[tuple[Callable[[Node], bool], str]], tuple[str, ...]]:
-    """The predicates with their variables, and the comparisons as text."""
+    """Return the predicates with their variables, and the comparisons as text."""
     checks: list[tuple[Callable[[Node], bool], str]] = []
     assumed: list[str] = []
     for part in condition_parts(text):
@@ -187,7 +187,7 @@ def _conditions(text: str, known: set[str]) -> tuple[list[tuple[Callable[[Node],
 
 
 def condition_parts(text: str) -> list[ast.expr]:
-    """The conditions of a rule, one by one."""
+    """Return the conditions of a rule, one by one."""
     if not text.strip():
         return []
     tree = ast.parse(text.strip(), mode="eval").body

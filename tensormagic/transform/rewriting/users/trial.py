@@ -1,4 +1,4 @@
-"""Rules of a user's own, tried on numbers before they are used: both sides at many points, and again with more digits."""
+"""Tries a user's rules on numbers before they are used: both sides at many points, and again with more digits."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Trial:
 def trial(
     pattern: Node, replacement: Node, level: str, assumed: Sequence[str] = (), not_negative: Sequence[str] = ()
 ) -> Trial:
-    """Compare both sides of a rule.
+    """Return the result of comparing both sides of a rule on numbers.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def trial(
 
 @cache
 def changes_digits(rule: Rule) -> bool:
-    """Whether a rule may change a value, the sign of zero aside.
+    """Return whether a rule may change a value, the sign of zero aside.
 
     ``x + 0 -> x`` is not exact, because of ``-0.0 + 0``, but changes no digits. A rule that is no pattern over numbers
     that can be tried may change them.
@@ -155,7 +155,7 @@ def _samples(names: Sequence[str], not_negative: Sequence[str]) -> tuple[dict[st
 
 
 def _where(points: Mapping[str, Array], assumed: Sequence[str]) -> dict[str, Array]:
-    """The points at which the conditions hold."""
+    """Return the points at which the conditions hold."""
     kept = np.ones(len(next(iter(points.values()), ())), bool)
     for text in assumed:
         kept &= np.asarray(condition(text, points), bool)
@@ -163,12 +163,12 @@ def _where(points: Mapping[str, Array], assumed: Sequence[str]) -> dict[str, Arr
 
 
 def condition(text: str, points: Mapping[str, Array]) -> Any:
-    """Where a comparison of expressions holds."""
+    """Return where a comparison of expressions holds, element by element."""
     return _condition(ast.parse(text, mode="eval").body, points)
 
 
 def _condition(tree: ast.expr, points: Mapping[str, Array]) -> Any:
-    """A comparison of expressions, evaluated at the points."""
+    """Return the values of a comparison of expressions at the points."""
     space = {name: getattr(np, name) for name in dir(np) if isinstance(getattr(np, name), np.ufunc)}
     space |= {"np": np, "abs": np.abs, "__builtins__": {}, **points}
     if isinstance(tree, ast.Compare) and len(tree.ops) > 1:  # a < b < c
@@ -182,7 +182,7 @@ def _condition(tree: ast.expr, points: Mapping[str, Array]) -> Any:
 
 
 def _longer(points: Mapping[str, Array], *sides: Node) -> Mapping[str, Array]:
-    """The points in more than double precision; unchanged if a function of the sides is not available there."""
+    """Return the points in more than double precision; unchanged if a function of the sides is not available there."""
     longer = {n: v.astype(np.longdouble) for n, v in points.items()}
     try:
         for side in sides:
@@ -193,12 +193,12 @@ def _longer(points: Mapping[str, Array], *sides: Node) -> Mapping[str, Array]:
 
 
 def value_of(node: Node, points: Mapping[str, Array]) -> Array:
-    """The value of a side of a rule at the points, in their dtype."""
+    """Return the value of a side of a rule at the points, in their dtype."""
     return _values(node, points)[node]
 
 
 def _values(node: Node, points: Mapping[str, Array]) -> dict[Node, Array]:
-    """The values of all nodes of a side of a rule at the points."""
+    """Return the values of all nodes of a side of a rule at the points."""
     kind = next(iter(points.values())).dtype
     values: dict[Node, Array] = {}
     for part in topological([node]):
@@ -226,7 +226,7 @@ def _relative(x: Array, y: Array) -> Array:
 
 
 def _unordered(node: Node) -> object:
-    """A side in a form independent of the order of commutative operands."""
+    """Return a side in a form independent of the order of commutative operands."""
     if not node.args:
         return show(node)
     if not node.op.commutative:
@@ -239,7 +239,7 @@ def _unordered(node: Node) -> object:
 
 
 def _less_accurate(pattern: Node, replacement: Node, points: Mapping[str, Array]) -> str:
-    """A description of where the replacement is less accurate in float64; empty if nowhere."""
+    """Return a description of where the replacement is less accurate in float64; empty if nowhere."""
     longer = _longer(points, pattern, replacement)
     if points and next(iter(longer.values())).dtype != np.float64:
         truth, other = value_of(pattern, longer), value_of(replacement, longer)
@@ -265,7 +265,7 @@ def _less_accurate(pattern: Node, replacement: Node, points: Mapping[str, Array]
 
 
 def _real(side: Node, points: Mapping[str, Array]) -> Array | None:
-    """The exact values of a side, rounded to NumPy's widest float; None if they are not known."""
+    """Return the exact values of a side, rounded to NumPy's widest float, or None if they are not known."""
     memo: dict[Node, Any] = {}
     try:
         for node in topological([side]):
@@ -281,7 +281,7 @@ def _real(side: Node, points: Mapping[str, Array]) -> Array | None:
 
 
 def _error(value: Array, truth: Array) -> Array:
-    """The relative error; infinite where only one is nan or infinite."""
+    """Return the relative error; infinite where only one is nan or infinite."""
     target = truth.astype(np.float64)
     same = (value == target) | (np.isnan(value) & np.isnan(target))
     found = _relative(value.astype(np.longdouble), truth)

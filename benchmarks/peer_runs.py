@@ -23,7 +23,7 @@ def taking_part(
             missing.append(f"{peer} ({error})")
             continue
         versions.append(f"{package} {importlib.metadata.version(package)}")
-    return found, versions, missing
+    return found, list(dict.fromkeys(versions)), missing
 
 
 def machine() -> str:

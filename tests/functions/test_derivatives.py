@@ -216,3 +216,13 @@ def test_what_is_differentiated_has_its_form_whichever_operand_it_is_made_of():
     u = x * y
     assert np.allclose(found, u * (2 - u) / (1 - u) ** 2, rtol=1e-15, atol=0)
     assert np.allclose(ratio, -2 * x / (1 + u) ** 2, rtol=1e-15, atol=0)
+
+
+def test_what_vjp_and_linearize_give_is_named_after_the_function() -> None:
+    def loss(w: np.ndarray) -> float:
+        return np.sum(w**2)
+
+    w = np.ones(3)
+    for derivative, name in ((tm.vjp(loss, w)[1], "vjp(loss)"), (tm.linearize(loss, w)[1], "linearize(loss)")):
+        assert derivative.__name__ == derivative.__qualname__ == name
+        assert f"<function {name} at" in repr(derivative)

@@ -92,11 +92,13 @@ def vjp(fun: Any, *primals: Any) -> tuple[Any, Map]:
     1
     """
     pulling = kept(_pulling, fun)
-    found = _both(fun, primals, pulling, _pulled)
+    value, pull = _both(fun, primals, pulling, _pulled)
+    pull.__name__ = pull.__qualname__ = f"vjp({kept(of_callable, fun).name})"  # which the function is shown by
+    found = value, pull
     if context.current() is not None:
         return found
     pulled = Pulled(found)
-    pulled.behind = lambda: passes_of(kept(of_callable, fun), primals, found[0], _pulled)
+    pulled.behind = lambda: passes_of(kept(of_callable, fun), primals, value, _pulled)
     return pulled
 
 
@@ -136,7 +138,12 @@ def linearize(fun: Any, *primals: Any) -> tuple[Any, Map]:
     """
     function = kept(of_callable, fun)
     value, along = _both(fun, primals, lambda at, moved: jvp(function, at, moved)[1], lambda *run: pushed(*run)[1])
-    return value, lambda *tangents: along(as_gradients(tangents))
+
+    def derivative(*tangents: Any) -> Any:
+        return along(as_gradients(tangents))
+
+    derivative.__name__ = derivative.__qualname__ = f"linearize({function.name})"
+    return value, derivative
 
 
 def _both(fun: Any, primals: tuple[Any, ...], again: Map, derive: Map) -> tuple[Any, Map]:

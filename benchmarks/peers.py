@@ -192,7 +192,7 @@ def with_torch_compiled() -> Prepare:
             return None  # unrolled, it takes minutes to compile
         arrays = [torch.from_numpy(np.asarray(a)) for a in program.arrays()]
         own = [a.clone().requires_grad_() for a in arrays[: program.grad]]
-        torch._dynamo.reset()  # one function is compiled for eight programs at most, and silently run as it is for others
+        torch.compiler.reset()  # one function is compiled for eight programs at most, and silently run as it is for others
         compiled = torch.compile(lambda *given: program.function(xp, *given))
         if not program.grad:
             return lambda: compiled(*arrays)

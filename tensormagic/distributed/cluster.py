@@ -1,4 +1,4 @@
-"""Stages on the workers of a cluster: handed out, watched, done again where a worker is lost, and put together there."""
+"""Stages on the workers of a cluster: submitted, watched, repeated if a worker is lost, and combined there."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tensormagic.ir.size import evaluate
 
 
 class RowsLost(Exception):  # noqa: N818 (no error: the call is run again)
-    """A worker was lost with rows that iterations had left on it."""
+    """Raised if a worker was lost with rows that iterations had left on it."""
 
 
 @dataclass(eq=False)
 class Cluster:
-    """What computes the stages of a call on workers.
+    """Computes the stages of a call on workers.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Cluster:
 
     @property
     def passed(self) -> list[Passed]:
-        """What the report has of stages like those that are computed here."""
+        """The report's records of stages like those that are computed here."""
         report = self.report
         return report.passed if self.inside is None else report.within.setdefault(self.inside, [])
 
@@ -129,7 +129,7 @@ class Cluster:
         )
 
     def _later(self, stage: Stage, job: Job) -> list[list[Any]]:
-        """Results with rows that are computed when they are asked for."""
+        """Return results with rows that are computed when they are asked for."""
         dask: Any = import_module("dask")
         count = len(stage.parts)
         given = [a.later() if a.later else a.pieces for a in self.arguments]
@@ -153,7 +153,7 @@ class Cluster:
         return put_together([parts for parts, *_ in heads], handed.ufuncs), handed.rows
 
     def _count(self, stage: Stage, job: Job, heads: Sequence[Any]) -> None:
-        """Tell the report what moved."""
+        """Tell the report what was moved."""
         report = self.report
         told = [one for _, said, *_ in heads for one in said]
         report.took(told)
@@ -178,7 +178,7 @@ class Cluster:
         return Chunk(number, self.before[number], number == len(self.groups) - 1)
 
     def pieces(self, number: int, given: Sequence[list[Any]] | None = None) -> list[list[Any]]:
-        """For each argument, the pieces of its rows in a chunk, and of those that the next chunk lends it."""
+        """Return for each argument the pieces of its rows in a chunk, and of those that the next chunk lends it."""
         dask: Any = import_module("dask")
         given = [a.pieces for a in self.arguments] if given is None else given
         pieces = [[own[p] for p in self.groups[number] if own[p] is not None] for own in given]
@@ -190,7 +190,7 @@ class Cluster:
         return pieces
 
     def lost(self, number: int) -> None:
-        """Send what a chunk is made of again, where it was lost."""
+        """Send the inputs of a chunk again if they were lost; raise an error if that is impossible."""
         following = self.groups[number + 1 : number + 2] if self.split.halo else []
         pieces = [*self.groups[number], *(g[0] for g in following)]
         replaced = [

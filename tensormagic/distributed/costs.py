@@ -1,6 +1,7 @@
-"""What a call over workers would take, by a model of cost: what runs where, what moves, and from how many workers on it pays.
+"""The estimated time of a call over workers, by a cost model: what runs where, what moves, and how many workers are worthwhile.
 
-The figures are of one machine (`benchmarks/results/distribute.md` says how they were measured); the counts are those of the plans.
+The figures are of one machine (`benchmarks/results/distribute.md` says how they were measured); the counts are those
+of the plans.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class StageCost:
     times: int = 1
 
     def seconds(self, chunks: int, workers: int) -> float:
-        """Return how long it takes on so many workers of one thread."""
+        """Return the seconds on so many workers of one thread."""
         each = self.chunk + OWN_TASK + (self.part + self.lent) / LINK
         handed = chunks * TASK
         first = self.parameters / LINK * math.ceil(math.log2(workers + 1))
@@ -60,7 +61,7 @@ class StageCost:
 
 @dataclass(frozen=True)
 class SplitPlan:
-    """What a call over workers would take.
+    """The estimated cost of a call over workers.
 
     Attributes
     ----------
@@ -92,12 +93,12 @@ class SplitPlan:
 
     @property
     def pays(self) -> int | None:
-        """From how many workers on it pays."""
+        """The smallest number of workers that are faster than one process, or None."""
         return next((n for n in self._counts if self.seconds(n) < self.alone), None)
 
     @property
     def most(self) -> int:
-        """From how many workers on it takes no less than a tenth more than it ever will."""
+        """The smallest number of workers whose time is within a tenth of the best."""
         best = min(self.seconds(n) for n in self._counts)
         return next(n for n in self._counts if self.seconds(n) <= 1.1 * best)
 
@@ -108,7 +109,7 @@ class SplitPlan:
 
     @property
     def tables(self) -> Tables:
-        """Stages, and times by numbers of workers: heads and lines."""
+        """Tables of the stages, and of times by numbers of workers: heads and lines."""
         stages = [
             (
                 f"{k}", f"{s.times}", f"{s.kernels}", f"{s.chunk:.3g} s",
@@ -183,7 +184,7 @@ def _stage(stage: Stage, split: Split, sizes: dict[Symbol, int], row: int, level
 
 
 def _number(amount: Any) -> float:
-    """Return what is counted; what depends on data is left out."""
+    """Return an amount as a number; 0 if it depends on data."""
     return float(amount) if isinstance(amount, int | float) else 0.0
 
 

@@ -74,7 +74,9 @@ class Distributed:
         return result
 
     def plan(self, *args: Any, **named: Any) -> SplitPlan:
-        """Return what a call would take by a model of cost: stages, what moves, and from how many workers on it pays.
+        """Return the estimated cost of a call: stages, what moves, and how many workers are worthwhile. Nothing is computed.
+
+        Chunks are sent, or read, as for the call.
 
         Nothing is computed.
 
@@ -156,7 +158,7 @@ class Distributed:
 
     @property
     def client(self) -> Any:
-        """The client of the cluster: where none was given, one of this machine, with a worker of one thread for each core."""
+        """The client of the cluster; if none was given, one of this machine, with a worker of one thread for each core."""
         if self._client is None:
             try:
                 distributed = import_module("distributed")
@@ -233,7 +235,7 @@ def distribute(f: Callable[..., Any], client: Any = None) -> Distributed:
 
 
 def _run_again(call: Callable[[], list[Any]]) -> list[Any]:
-    """Return the results of a call, from the beginning where rows are lost that it had made: they would be the same."""
+    """Return the results of a call, repeated from the beginning if rows are lost that it had made: they would be the same."""
     for _ in range(TRIES):
         try:
             return call()
@@ -256,7 +258,7 @@ def _called(function: Function, args: tuple[Any, ...], names: tuple[str, ...]) -
 
 
 def _places(args: tuple[Any, ...]) -> list[int]:
-    """Return which arguments are split."""
+    """Return the positions of the arguments that are split; raise ArgumentError if there are none."""
     places = [k for k, a in enumerate(args) if is_split(a)]
     if not places:
         raise ArgumentError(
@@ -269,7 +271,7 @@ def _places(args: tuple[Any, ...]) -> list[int]:
 
 
 def _check(value: Any, is_chunked: bool) -> None:
-    """Refuse what neither is split nor a parameter."""
+    """Raise for an argument that is neither split nor a parameter."""
     if is_chunked:
         return
     if isinstance(value, str) and TYPE.match(value):
@@ -294,7 +296,7 @@ _KEPT = 32  # captures of one function
 
 
 def captured(function: Callable[..., Any], given: tuple[Any, ...], key: Any, names: tuple[str, ...] = ()) -> Captured:
-    """Capture and split a function; split arguments are given as types, and the last arguments have ``names``."""
+    """Return a function captured and split; split arguments are given as types, and the last arguments have ``names``."""
     found = traced(function, given, names)
     leaves = [v for v in flatten(given)[0] if isinstance(v, Typed | Tensor) or is_input(v)]
     places = [k for k, v in enumerate(leaves) if isinstance(v, Typed)]
@@ -316,7 +318,7 @@ def _is_of_each_row(function: Callable[..., Any], given: tuple[Any, ...]) -> boo
 
 
 def _typed(chunk: Chunked, least: int) -> Typed:
-    """Return what stands for an argument that is split, where it is captured."""
+    """Return the type that stands for a split argument during capture."""
     if chunk.dtype.kind not in "biufc":
         raise DTypeError(f"arrays of dtype {chunk.dtype} are not split")
     return Typed(Type(chunk.dtype, (symbol("rows", least=least), *chunk.row)))

@@ -1,7 +1,7 @@
-"""Loops and branches that take rows together, as an iteration of a descent does: driven from here, their graphs split as functions are.
+"""Loops and branches that combine rows, such as the iterations of a descent: driven by this process, with their graphs split.
 
-What a graph reads of rows that are computed before it is computed again in each of its stages, as for any stage. Only rows that an
-iteration hands on to the next one are kept on the workers.
+Rows that a graph reads and that are computed before it are computed again in each of its stages, as for any stage.
+Only rows that an iteration passes to the next one are kept on the workers.
 """
 
 from __future__ import annotations
@@ -106,12 +106,12 @@ def _loop(node: Node, axes: Sequence[Any], rows: Size, within: Within) -> Drivin
 
 
 def _counts(number: Node, rows: Size) -> bool:
-    """Return whether a number of iterations follows from that of the rows: each would go over all of them."""
+    """Return whether a number of iterations follows from that of the rows, so that each iteration would go over all of them."""
     return any(n.op is SIZE and set(atoms(rows)) & set(n.symbols) for n in topological([number]))
 
 
 def _is_leading(node: Node, axis: Any, rows: Size) -> bool:
-    """Return whether it has all rows along its first axis, or is the same for all of them."""
+    """Return whether a node has all rows along its first axis, or is the same for all of them."""
     return axis is None or (axis == 0 and not isinstance(axis, Merged) and missing_rows(node.type.shape[0], rows) == 0)
 
 
@@ -134,7 +134,7 @@ def _in_order(node: Node, body: Inner, own: Sequence[Any], first: int) -> bool:
 
 
 def _branch(node: Node, axes: Sequence[Any], within: Within) -> Driving | None:
-    """Return a branch that is the same for all rows, or None where one of its graphs gives rows, and the other does not."""
+    """Return how to drive a branch that is the same for all rows, or None if only one of its graphs has results with rows."""
     op: Any = node.op
     first = int(op.chooses)
     if any(a is not None for a in axes[:first]):

@@ -1,4 +1,4 @@
-"""Calls over fewer than two rows: the function itself computes these, and its results come as those of many rows do."""
+"""Calls over fewer than two rows: the function itself computes these, and its results have the form of those of many rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEAST = 2  # rows that are split: NumPy may stretch one
 
 
 def of_few(call: Callable[..., Any], args: tuple[Any, ...], chunks: Mapping[int, Chunked], split: Split) -> Any:
-    """Compute a function of few rows in this process; ``split`` says which of its results have rows."""
+    """Return a function's results for few rows, computed in this process; ``split`` says which of them have rows."""
     leaves, build = computed(call(*(brought(chunks[k]) if k in chunks else a for k, a in enumerate(args))))
     values = [v.numpy() if isinstance(v, Tensor) else v for v in leaves]
     arrays: Any = import_module("dask.array")

@@ -1,4 +1,4 @@
-"""Rows of a file that is mapped into memory, read by whoever computes with them."""
+"""Rows of a memory-mapped file, read by the process that computes with them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Stamp = tuple[int, int]  # bytes, and nanoseconds of the last change
 
 @dataclass(frozen=True)
 class FileRows:
-    """Where rows of an array lie in a file.
+    """The place of an array's rows in a file.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class FileRows:
 
 
 def stamp_of(path: str) -> Stamp | None:
-    """Return what tells a file from another one of the same name, or None where there is none."""
+    """Return what distinguishes a file from another one of the same name, or None if there is no file."""
     try:
         found = Path(path).stat()
     except OSError:
@@ -73,7 +73,7 @@ def stamp_of(path: str) -> Stamp | None:
 
 
 def rows_of_file(array: np.memmap[Any, Any], client: Any) -> FileRows | None:
-    """Return where all rows of an array lie in its file, or None where a worker does not see it, or the file does not hold all of it."""
+    """Return the place of all rows of an array in its file, or None if a worker does not see it, or the file does not hold all of it."""
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base

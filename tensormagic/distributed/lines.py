@@ -1,4 +1,4 @@
-"""The user's lines, for errors of workers: a graph travels as text, without what its nodes came from, so its lines go beside it."""
+"""The user's lines, for errors of workers: a graph is sent as text, without the sites of its nodes, so its lines are sent with it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tensormagic.ir.size import Symbol
 
 
 def lines_of(graph: Graph) -> tuple[str, ...]:
-    """For each node the line that it came from; empty where that is not known."""
+    """Return for each node the line that it came from; empty if that is not known."""
     return tuple(_line(node) for node in every_node(graph))
 
 
@@ -43,7 +43,7 @@ def tell(
 
 
 def _met_again(error: Exception, graph: Graph, sizes: Mapping[Symbol, int], values: Sequence[Any]) -> Node | None:
-    """Return the node at which NumPy meets the same error."""
+    """Return the node at which NumPy raises the same error, or None."""
     try:
         reference.compile(graph)(dict(sizes), *values)
     except Exception as again:  # noqa: BLE001 (looked at)

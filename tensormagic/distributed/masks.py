@@ -1,8 +1,8 @@
-"""Rows that a mask picks, in what is split: computed for all rows, and left out where they are summed.
+"""Rows selected by a mask, in split values: computed for all rows, and left out where they are summed.
 
-``x[mask]`` has a data-dependent number of rows, and a chunk's graph cannot name that. What is done for each picked row apart is done for
-every row, and a sum, product, any, all, largest or smallest of them, or a product of matrices over them, leaves out what was not picked.
-How many there are is a sum as well.
+``x[mask]`` has a data-dependent number of rows, which a chunk's graph cannot express. Operations on each selected row
+alone are done for every row, and a sum, product, any, all, maximum or minimum of them, or a product of matrices over
+them, leaves out the rows that were not selected. Their number is a sum as well.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tensormagic.ops.scalars.scalar import where
 
 @dataclass(frozen=True, eq=False)
 class Picked:
-    """What stands for rows that were picked.
+    """A value for selected rows.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Picked:
 
 
 def without_masks(graph: Graph, batch: Symbol) -> Graph:
-    """Return the graph with sums over picked rows as sums over all of the batch, as far as there is a rule."""
+    """Return the graph with sums over selected rows as sums over all of the batch, as far as there is a rule."""
     if not any(n.op is PLACES for n in graph.nodes):
         return graph
     known: dict[Node, Node] = {p: p for p in graph.parameters}
@@ -71,7 +71,7 @@ def without_masks(graph: Graph, batch: Symbol) -> Graph:
 
 
 def _picked(node: Node, known: dict[Node, Node], picked: dict[Node, Picked], batch: Symbol) -> Picked | None:
-    """Return what a node is of picked rows, each apart from the others, or None where it is none, or has no rule."""
+    """Return a node as a value for selected rows, each independent of the others, or None if it is none, or has no rule."""
     if node.op is GATHER and node.args[1].op is PLACES and node.args[0] not in picked:
         places = node.args[1]
         counts = nodes_of(places["length"])
@@ -99,7 +99,7 @@ def _picked(node: Node, known: dict[Node, Node], picked: dict[Node, Picked], bat
 
 
 def _every(node: Node, known: dict[Node, Node], picked: dict[Node, Picked], count: Node, rows: Size) -> Node | None:
-    """Return an operand for all rows, or None where it is neither picked nor the same for all."""
+    """Return an operand for all rows, or None if it is neither selected nor the same for all."""
     if node in picked:
         return picked[node].every
     if not any(count in nodes_of(s) for s in node.type.shape):
@@ -110,7 +110,7 @@ def _every(node: Node, known: dict[Node, Node], picked: dict[Node, Picked], coun
 
 
 def _axis(node: Node, count: Node) -> int | None:
-    """Return the axis along which a result has the picked rows, where there is just one."""
+    """Return the axis along which a result has the selected rows, or None unless there is exactly one."""
     if len(node.types) != 1:
         return None
     found = [k for k, s in enumerate(node.type.shape) if count in nodes_of(s)]
@@ -118,7 +118,7 @@ def _axis(node: Node, count: Node) -> int | None:
 
 
 def _left_out(node: Node, known: dict[Node, Node], picked: dict[Node, Picked]) -> Node | None:
-    """Return what takes picked rows together, over all rows, or None for what does not, or has no rule."""
+    """Return a reduction of selected rows as one over all rows, or None for other nodes, or if it has no rule."""
     if node.op is AFTER and node.args[0] in picked:
         return known[node.args[1]]
     if node.op is SIZE and len(counts := nodes_of(node["size"])) == 1 and node["size"] == atom(counts[0]):
@@ -155,7 +155,7 @@ def _folded(node: Node, rows: Picked, axis: int, known: dict[Node, Node]) -> Nod
 
 
 def _or_else(rows: Picked, axis: int, other: Any) -> Node:
-    """Return the rows that are picked, and for those that are not a value that changes nothing."""
+    """Return the rows with a neutral value in place of those that are not selected."""
     x = rows.every
     around: Sequence[int] = [k for k in range(x.type.ndim) if k != axis]
     mask = broadcast(expand_dims(rows.mask, tuple(around)), x.type.shape)

@@ -1,4 +1,4 @@
-"""What the arguments and the results of a call are called: ``x``, ``p["w"]``, ``grad_w``."""
+"""Names of the arguments and the results of a call: ``x``, ``p["w"]``, ``grad_w``."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ def parameter_names(
     function: Callable[..., Any], args: Sequence[Any], usual: Sequence[str], named: Sequence[str] = ()
 ) -> tuple[str, ...]:
     """Return the names of a graph's parameters: those of the arguments; values read from outside have their ``usual`` names.
+
+    The last arguments were given by the names in ``named``.
 
     The last arguments were given by the names in ``named``.
     """
@@ -45,7 +47,7 @@ def result_names(function: Callable[..., Any], args: Sequence[Any], count: int) 
 
 
 def _inputs(name: str, value: Any) -> Iterator[str]:
-    """Yield the names of the numbers and arrays in an argument, in the order in which they are taken out of it."""
+    """Yield the names of the numbers and arrays in an argument, in the order in which they are flattened."""
     if is_split(value):
         yield name
         return

@@ -1,4 +1,4 @@
-"""What a call over a cluster did: which worker computed what, what moved, and how many bytes."""
+"""Reports of calls over a cluster: which worker computed what, what was moved, and how many bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Told(NamedTuple):
-    """What a task says of itself: its chunk, where and how long it ran, the memory, and whether its machine code was there already."""
+    """A task's report of itself: its chunk, where and how long it ran, the memory, and whether its machine code was ready."""
 
     chunk: int
     worker: str
@@ -31,7 +31,7 @@ class Told(NamedTuple):
 
 @dataclass
 class Moved:
-    """One kind of data that was sent: how often, and how many bytes in all."""
+    """One kind of data that was sent: how often, and how many bytes in total."""
 
     what: str
     times: int = 0
@@ -45,7 +45,7 @@ class Moved:
 
 @dataclass
 class Work:
-    """What one worker did."""
+    """The work of one worker."""
 
     chunks: int = 0
     seconds: float = 0.0
@@ -54,7 +54,7 @@ class Work:
 
 
 class Passed(NamedTuple):
-    """What one stage has moved.
+    """The data that one stage has moved.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Passed(NamedTuple):
 
 
 class Call(NamedTuple):
-    """What a call has computed, for a picture of it.
+    """The computation of a call, for a picture of it.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class Call(NamedTuple):
 
 @dataclass
 class Report:
-    """What the last call did.
+    """A report of the last call.
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ class Report:
         return [self.data, self.parameters, self.halos, self.parts, self.results]
 
     def took(self, told: Sequence[Told]) -> None:
-        """Add what tasks have said."""
+        """Add the reports of tasks."""
         for one in told:
             work = self.workers.setdefault(one.worker, Work())
             work.chunks += 1
@@ -168,7 +168,7 @@ class Report:
 
     @property
     def tables(self) -> Tables:
-        """What moved, and what the workers did: heads and lines."""
+        """Tables of what was moved, and of what the workers did: heads and lines."""
         moved = [(m.what, f"{m.times:,}", in_bytes(m.bytes)) for m in self.moved if m.times]
         did = [
             (name, f"{w.chunks:,}", f"{w.seconds:.3g} s", f"{w.processor:.3g} s", in_bytes(w.memory))
@@ -214,7 +214,7 @@ def text_of(title: str, tables: Tables) -> str:
 
 
 def page_of(title: str, tables: Tables) -> str:
-    """Return the same for a notebook's page."""
+    """Return a title and tables as HTML for a notebook."""
     parts = [f"<p>{escape(title)}</p>"]
     for head, body in tables:
         rows = ["".join(f"<th scope='col'>{escape(v)}</th>" for v in head)]
@@ -234,7 +234,7 @@ def size_of(value: Any) -> int:
 
 
 def in_bytes(count: float) -> str:
-    """Return a number of bytes, for reading.
+    """Return a number of bytes as text with a unit.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What is split, computed: chunks in any order, their parts put together in a tree whose form follows from their number alone."""
+"""Running split functions: chunks in any order, their parts combined in a tree whose form follows from their number alone."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ class Chunks(Protocol):
 
     @property
     def arguments(self) -> Sequence[Any]:
-        """What stands for the rows of each parameter that is split."""
+        """The rows of each split parameter, as the class represents them."""
         ...
 
     def __call__(
         self, stage: Stage, sizes: Sizes, reads: Sequence[Any], inputs: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
         """Return the combined parts of all chunks, and the results with rows.
+
+        ``inputs`` are the rows that the stage reads, and ``reads`` the whole values.
 
         ``inputs`` are the rows that the stage reads, and ``reads`` the whole values.
         """
@@ -64,7 +66,7 @@ def computed(graph: Graph, sizes: Sizes, values: Sequence[Any], level: str, tier
 
 
 def run(split: Split, shapes: Sequence[tuple[int, ...]], given: Mapping[int, Any], chunks: Chunks) -> list[Any]:
-    """Compute a split function; results with rows are returned in chunks, and the others as values.
+    """Return the results of a split function; those with rows in chunks, and the others as values.
 
     Parameters
     ----------
@@ -110,7 +112,7 @@ def _drive(
     kept: dict[Node, Any],
     chunks: Chunks,
 ) -> None:
-    """Run a loop or a branch whose graphs take rows together."""
+    """Run a loop or a branch whose graphs combine rows."""
     node = driven.node
     _once(driven.before, sizes, values)
 
@@ -146,7 +148,7 @@ def _once(whole: Whole, sizes: Sizes, values: dict[Node, Any]) -> None:
 
 
 def put_together(results: Sequence[Sequence[Any]], ufuncs: Sequence[str]) -> list[Any]:
-    """Return the parts of all chunks put together, each by its ufunc."""
+    """Return the parts of all chunks combined, each by its ufunc."""
     return [
         results[0][k] if n == FIRST else combined([r[k] for r in results], getattr(np, n)) for k, n in enumerate(ufuncs)
     ]

@@ -1,4 +1,4 @@
-"""What is split of a call's arguments: arrays of Dask, files, sharded arrays and generators, as chunks of rows on a cluster."""
+"""The split arguments of a call: arrays of Dask, files, sharded arrays and generators, as chunks of rows on a cluster."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Shard:
 
 
 def shard(x: Any, axis: str | int = "batch", *, rows: int | None = None) -> Shard:
-    """Return an array whose rows are split, in a call of what :func:`distribute` gives: its chunks stay on the workers between calls.
+    """Return an array whose rows are split in calls of what :func:`distribute` returns: its chunks stay on the workers between calls.
 
     Parameters
     ----------
@@ -87,12 +87,12 @@ def is_zarr(value: Any) -> bool:
 
 
 def is_read_in_parts(value: Any) -> bool:
-    """Return whether rows of a value can be had without all of it."""
+    """Return whether rows of a value can be read without all of it."""
     return isinstance(value, np.memmap) or is_dask(value) or is_zarr(value)
 
 
 def is_split(value: Any) -> bool:
-    """Return whether an argument is one that comes in chunks."""
+    """Return whether an argument comes in chunks."""
     return isinstance(value, Shard | Iterator) or is_read_in_parts(value)
 
 
@@ -127,18 +127,18 @@ class Chunked:
 
     @property
     def arrives(self) -> str:
-        """How its rows get to the workers."""
+        """How the rows get to the workers: ``"sent"``, ``"there"`` or ``"read"``."""
         if self.sent:
             return "sent"
         return "there" if isinstance(self.pieces[0], import_module("distributed").Future) else "read"
 
     @property
     def present(self) -> list[Any]:
-        """The pieces that there are."""
+        """The pieces that exist."""
         return [p for p in self.pieces if p is not None]
 
     def replace(self, number: int, client: Any) -> bool:
-        """Send a chunk again whose worker was lost; whether it is to be had."""
+        """Send a chunk again if its worker was lost, and return whether it is available."""
         piece = self.pieces[number]
         if not isinstance(piece, import_module("distributed").Future) or piece.status in {"finished", "pending"}:
             return True
@@ -151,7 +151,7 @@ class Chunked:
 
 
 def chunked(values: Sequence[Any], client: Any, sent: Moved) -> tuple[tuple[int, ...], list[Chunked]]:
-    """Return the numbers of rows of the chunks, and the arguments in these; ``sent`` is told what went from here to workers."""
+    """Return the numbers of rows of the chunks, and the arguments in these; ``sent`` records what was sent to workers."""
     own = [Moved("") for _ in values]
     read = [
         _batches(v, client, m) if isinstance(v, Iterator) else _as_dask(v) for v, m in zip(values, own, strict=True)
@@ -173,7 +173,7 @@ def chunked(values: Sequence[Any], client: Any, sent: Moved) -> tuple[tuple[int,
 
 
 def _as_dask(given: Any) -> Any:
-    """Return an array of zarr as one of Dask, whose chunks are some of its own."""
+    """Return an array of zarr as one of Dask, whose chunks consist of zarr's own."""
     if isinstance(given, Shard):
         given.array = _as_dask(given.array)
     if not is_zarr(given):
@@ -194,7 +194,7 @@ class _Batches:
 
 
 def _batches(batches: Iterator[Any], client: Any, sent: Moved) -> _Batches:
-    """Return a generator, read once: each batch is sent on as it comes."""
+    """Return the batches of a generator, which is read once: each batch is sent on as it comes."""
     lengths: list[int] = []
     futures: list[Any] = []
     kind: tuple[np.dtype[Any], tuple[int, ...]] | None = None
@@ -222,6 +222,8 @@ def _rows(value: Any) -> int:
 
 def _lengths(values: Sequence[Any]) -> tuple[int, ...]:
     """Return the number of rows in each chunk: those of the batches, else as specified, else those of a Dask array, else by bytes.
+
+    They only depend on the arguments, and not on the cluster, so that sums have the same bits everywhere.
 
     They only depend on the arguments, and not on the cluster, so that sums have the same bits everywhere.
     """
@@ -256,7 +258,7 @@ def _placed(value: Any, lengths: tuple[int, ...], client: Any, sent: Moved) -> C
 
 
 def _read_later(value: Any, lengths: tuple[int, ...], client: Any, sent: Moved) -> Chunked:
-    """Rows that tasks read or compute: of a file that all workers see, and of an array of Dask."""
+    """Return rows that tasks read or compute: of a file that all workers see, or of an array of Dask."""
     dtype, row = value.dtype, tuple(value.shape[1:])
     if is_dask(value):
         own = value.rechunk((lengths, *((n,) for n in row)))
@@ -284,13 +286,15 @@ def _named(array: Any) -> Any:
     """Return an array under keys of its own, which fuse with its predecessors.
 
     Otherwise tasks that Dask fuses differently in another computation could share a key.
+
+    Otherwise tasks that Dask fuses differently in another computation could share a key.
     """
     arrays: Any = import_module("dask.array")
     return arrays.map_blocks(_same, array, dtype=array.dtype, name=f"rows-{uuid.uuid4().hex}", meta=array._meta)  # noqa: SLF001 (of Dask)
 
 
 def _delayed(array: Any, *, optimize: bool) -> list[Any]:
-    """Return the blocks of an array."""
+    """Return the blocks of an array, as delayed objects."""
     with import_module("dask").config.set({"optimization.fuse.active": False}):  # it renames what is below
         return list(array.to_delayed(optimize_graph=optimize).ravel())
 
@@ -329,7 +333,7 @@ def _same(block: Any) -> Any:
 
 
 def _kept(chunks: Chunked, client: Any) -> Chunked:
-    """Return what is read or computed later, as futures: workers do it once and keep it, and again where they are lost."""
+    """Return what is read or computed later as futures: workers do it once and keep it, and again if it is lost."""
     if chunks.later is not None:
         chunks.pieces = client.compute(chunks.pieces, optimize_graph=False)
     chunks.pieces = [

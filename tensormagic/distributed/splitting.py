@@ -1,10 +1,11 @@
-"""Which nodes of a graph are whole, have the rows of a batch, or are a part; and the stages that this makes.
+"""Which nodes of a graph are whole, have the rows of a batch, or are a part; and the stages that follow from this.
 
-A node is *whole* where it is the same for all rows, has *rows* where one of its axes is the batch, and is a *part* where it is a
-reduction over the batch: that of a chunk, which is combined with those of the others. What reads a part waits for all chunks.
+A node is *whole* if it is the same for all rows, has *rows* if one of its axes is the batch, and is a *part* if it is
+a reduction over the batch: that of a chunk, which is combined with those of the others. A node that reads a part
+waits for all chunks.
 
-Where a row of a result is made of neighbours, as in ``x[1:] - x[:-1]``, a chunk is lent the first rows of the next one, the *halo*.
-What is computed of these beyond the chunk's own rows is left out before it is summed or handed back.
+If a row of a result is computed from neighbours, as in ``x[1:] - x[:-1]``, a chunk is lent the first rows of the next
+one, the *halo*. What is computed of these beyond the chunk's own rows is left out before it is summed or returned.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def split(
     *,
     each: bool = False,
 ) -> Split:
-    """Return the stages of a graph whose parameters at ``places`` come as chunks of rows.
+    """Return a graph, whose parameters at ``places`` come as chunks of rows, split into stages.
 
     Parameters
     ----------
@@ -105,14 +106,14 @@ def _split(
 
 
 class _Refused(Exception):  # noqa: N818 (caught above)
-    """A node has no rule."""
+    """Raised if a node has no rule."""
 
     def __init__(self, node: Node, told: CaptureError) -> None:
         self.node, self.told = node, told
 
 
 class _Simpler(Exception):  # noqa: N818 (caught above)
-    """A node without a rule is the same as another in simpler ops, which may have one."""
+    """Raised if a node without a rule has an equal form in simpler ops, which may have one."""
 
     def __init__(self, node: Node, same: Node | tuple[Node, ...], refused: CaptureError) -> None:
         self.node, self.refused = node, refused
@@ -128,7 +129,7 @@ def _has(graph: Graph, symbol: Symbol) -> bool:
 
 
 def _batch_of(graph: Graph, places: Sequence[int]) -> Symbol:
-    """Return the symbol that all the numbers of rows are; raises where there is none."""
+    """Return the symbol for the number of rows, which all split parameters share; raise CaptureError if there is none."""
     names = {k: graph.names[k] if k < len(graph.names) else f"argument {k + 1}" for k in range(len(graph.parameters))}
     found: dict[Symbol, str] = {}
     for k in places:
@@ -157,7 +158,7 @@ _DRAWS = frozenset({DRAW.name, SEED.name})  # a generator would be left as it wa
 
 
 def _mentions(node: Node, symbol: Symbol) -> bool:
-    """Return whether a symbol stands in the sizes of a node, or in those of graphs in it."""
+    """Return whether a symbol occurs in the sizes of a node, or in those of graphs in it."""
     if symbol in node.symbols:
         return True
     return any(_has(g, symbol) for g in graphs_in(node.params.values()))
@@ -219,7 +220,7 @@ class _Splitting:
         return any(self.axis[a] is not None for a in node.needs) or _mentions(node, self.batch)
 
     def _axis_by_size(self, node: Node) -> int:
-        """Return the axis whose length is the number of rows; -1 if there is none, as for intermediate results common to all rows."""
+        """Return the axis whose length is the number of rows, or -1 if there is none, as for intermediate results common to all rows."""
         if is_effect(node.op):
             self._refuse(node, "is done once for each call, and not for each chunk")
         return (
@@ -229,7 +230,7 @@ class _Splitting:
         )
 
     def _axis(self, node: Node) -> Any:
-        """Return the axis of rows, or one for each result, or None for a whole value; for a part, the ufunc that combines two of them."""
+        """Return the axis of rows, or one for each result; None for a whole value; for a part, the ufunc that combines two of them."""
         if node.op is PARAMETER:
             return 0 if node["index"] in self.places else None
         axes = [self.axis[a] for a in node.args]
@@ -245,7 +246,7 @@ class _Splitting:
             return self._otherwise(node, axes, self._refusal(node, str(error)))
 
     def _otherwise(self, node: Node, axes: Sequence[Any], refused: CaptureError) -> Any:
-        """Return the same for what takes rows together: the region is driven, or the node is written in simpler ops."""
+        """Return the axis for a node that combines rows, if its region can be driven; else raise to refuse it, or to try simpler ops."""
         found = self._driving(node, axes) if isinstance(node.op, Region) and not self.each else None
         if isinstance(found, Driving) and found.in_order:
             self.driven[node] = found
@@ -259,7 +260,7 @@ class _Splitting:
         raise _Refused(node, found or refused)
 
     def _driving(self, node: Node, axes: Sequence[Any]) -> Driving | CaptureError | None:
-        """Return how to drive a region, or the error that prevents it."""
+        """Return how to drive a region, the error that prevents it, or None."""
         if node not in self.known:
             try:
                 self.known[node] = driving(node, axes, atom(self.batch), self._within)
@@ -268,7 +269,7 @@ class _Splitting:
         return self.known[node]
 
     def _within(self, results: Sequence[Node], state: Sequence[Node], axes: Sequence[Any]) -> Inner:
-        """Split a graph of a region, as a function of its state and of outer nodes that it reads."""
+        """Return a graph of a region, split, as a function of its state and of outer nodes that it reads."""
         inside = topological(results, stop=self._is_around)
         reads = tuple(n for n in inside if self._is_around(n) and n.op is not CONSTANT)
         own = [*axes, *(self.axis[n] for n in reads)]
@@ -286,7 +287,7 @@ class _Splitting:
         return node in self.axis and (self.axis[node] is None or node.op is PARAMETER or node in self.left)
 
     def _is_kept(self, node: Node) -> bool:
-        """Return whether it has rows that are computed, and kept for a loop or branch that is driven."""
+        """Return whether a node has rows that are computed, and kept for a loop or branch that is driven."""
         return self.axis[node] is not None and node.op is not PARAMETER and node not in self.left
 
     def _fits(self, node: Node, found: Any) -> None:
@@ -348,7 +349,7 @@ class _Splitting:
         )
 
     def _guards(self, first: int, last: int | None) -> Graph:
-        """Return what has to hold of sizes that depend on data and are known between two stages; the others are asked before all."""
+        """Return the guards on data-dependent sizes that are known between two stages; the others are checked before all stages."""
         found = [g for g in self.graph.guards if nodes_of(g[0]) or nodes_of(g[2])]
         for n in Graph((), (), tuple(found)).checked:
             if n not in self.axis or self.axis[n] is not None:
@@ -367,7 +368,7 @@ class _Splitting:
     def _check_halo(
         self, needed: set[Node], parts: Sequence[Node], driven: Sequence[Node], rows: Sequence[Node]
     ) -> None:
-        """Raise where chunks are lent rows of the next one, and that has no rule."""
+        """Raise if chunks are lent rows of the next one, and that has no rule."""
         for r in rows:
             if r in self.merged:
                 self._refuse(r, "merges the rows with another axis in a result")
@@ -410,7 +411,7 @@ class _Splitting:
         return Stage(before, inputs, chunk, end, numbered, reads, tuple((p, self.parts[p]) for p in own), tuple(kept))
 
     def _numbers(self, node: Node) -> bool:
-        """Return whether it numbers the rows."""
+        """Return whether a node numbers the rows."""
         return node.op is IOTA and self.axis[node] == node["axis"]
 
     def _chunk(
@@ -437,14 +438,14 @@ class _Splitting:
         return self.axis[node] is None and node not in own
 
     def _whole(self, wanted: Sequence[Node], parts: Sequence[Node], under: Graph = _FREE) -> Whole:
-        """Return what is computed of whole parameters, of numbers of rows and of parts, which are combined by then, under some guards."""
+        """Return what is computed of whole parameters, of numbers of rows and of combined parts, under some guards."""
         known = set(_with_sizes(parts))
         inside = topological([*wanted, *under.checked], stop=lambda n: n in known)
         reads = _with_sizes(n for n in inside if n in known or n.op is PARAMETER or self._counts(n))
         return Whole(self._cut(wanted, reads, {}, under=under), reads, tuple(wanted))
 
     def _counts(self, node: Node) -> bool:
-        """Return whether it is a number that follows from the number of all rows."""
+        """Return whether a node is a number that follows from the number of all rows."""
         return node.op is SIZE and self.batch in node.symbols
 
     def _cut(
@@ -457,6 +458,9 @@ class _Splitting:
         under: Graph = _FREE,
     ) -> Graph:
         """Return the graph of ``wanted``, with parameters in place of ``reads``.
+
+        ``changed`` maps a node and its rebuilt version to the one to use; ``kept`` to the one to return, or to sum
+        over rows.
 
         ``changed`` maps a node and its rebuilt version to the one to use; ``kept`` to the one to return, or to sum over
         rows.
@@ -480,12 +484,12 @@ class _Splitting:
 
 
 def _sizing(nodes: Iterable[Node]) -> list[Node]:
-    """Return what the sizes of nodes are computed of."""
+    """Return the nodes that sizes of nodes are computed from."""
     return list(dict.fromkeys(n for node in nodes for t in node.types for s in t.shape for n in nodes_of(s)))
 
 
 def _with_sizes(nodes: Iterable[Node]) -> tuple[Node, ...]:
-    """Nodes, and before each what its size is computed of."""
+    """Return nodes, and before each those that its sizes are computed from."""
     return tuple(dict.fromkeys(n for node in nodes for n in (*_sizing([node]), node)))
 
 

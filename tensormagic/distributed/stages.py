@@ -1,4 +1,4 @@
-"""What a graph that is split over chunks of rows is made of: what is computed once, stages over the chunks, and regions that are driven."""
+"""The parts of a graph that is split over chunks of rows: graphs that run once, stages over the chunks, and regions that are driven."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tensormagic.ir.size import Symbol
 
 @dataclass(frozen=True, eq=False)
 class Whole:
-    """What is computed once: a graph over whole values.
+    """A graph over whole values that runs once.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What runs on workers: chunks of a stage, and their parts put together. All of it arrives as text, arrays and numbers."""
+"""Tasks that run on workers: chunks of a stage, and the combination of their parts. All their inputs arrive as text, arrays and numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tensormagic.ir.size import Symbol
 
 
 class Job(NamedTuple):
-    """What is the same for all chunks of a stage.
+    """The data that all chunks of a stage share.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Job(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Which chunk it is: its number, how many rows come before it, and whether it is the last one."""
+    """The identity of a chunk: its number, how many rows come before it, and whether it is the last one."""
 
     number: int
     before: int
@@ -70,6 +70,8 @@ def heads(values: Sequence[Any], count: int) -> list[Any]:
 
 def on_worker(job: Job, chunk: Chunk, *pieces: Sequence[Any]) -> tuple[Any, list[Any]]:
     """Return the parts of a chunk, the worker's report on it, and its results with rows.
+
+    Each argument comes in pieces of consecutive rows.
 
     Each argument comes in pieces of consecutive rows.
     """
@@ -103,7 +105,9 @@ def _joined(pieces: list[Any]) -> Any:
 
 
 def together(ufuncs: tuple[str, ...], whole: bool, *results: Any) -> tuple[list[Any], list[Told], int, int]:
-    """Combine the parts of neighbouring chunks; also the reports, and the number and bytes of parts from other workers.
+    """Return the combined parts of neighbouring chunks, their reports, and the number and bytes of parts from other workers.
+
+    ``whole``: the given results are whole results of chunks, and not only their parts.
 
     ``whole``: the given results are whole results of chunks, and not only their parts.
     """
@@ -134,7 +138,7 @@ def _alone() -> None:
 
 
 def _here() -> str:
-    """Return the worker that this runs on."""
+    """Return the address of the worker that this runs on."""
     return str(import_module("distributed").get_worker().address)
 
 

@@ -1,7 +1,7 @@
-"""The chunks of one stage on a cluster, from being handed out until all of their parts are there.
+"""The chunks of one stage on a cluster, from their submission until all of their parts are available.
 
-What is lost with its worker is handed out again; what is left at the end, where it takes long, is computed a second time on another
-worker, and the first answer is taken; whatever ends it early has the cluster stop.
+Chunks lost with their worker are submitted again; if the last chunks take long, they are computed a second time on
+other workers, and the first answer is taken; if the computation ends early, the cluster is stopped.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _GONE = {"lost", "cancelled", "error"}
 
 
 class Handed:
-    """The chunks of a stage that were handed out.
+    """The submitted chunks of a stage.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Handed:
 
     @property
     def _losses(self) -> tuple[type[BaseException], ...]:
-        """What is raised where something was lost with its worker, and nothing else is wrong."""
+        """The errors raised if something was lost with its worker, and nothing else is wrong."""
         return (import_module("concurrent.futures").CancelledError, import_module("asyncio").CancelledError)
 
     def _stop(self) -> None:
@@ -137,7 +137,7 @@ class Handed:
         return max(LATE[0], LATE[1] * taken * len(self.cluster.workers) / self.progress.done)
 
     def _is_there(self, block: int) -> bool:
-        """Return whether a block is put together; its chunks are let go then."""
+        """Return whether a block is combined; if so, its chunks are released."""
         if self._blocks[block].status != "finished":
             return False
         self._between.pop(block, None)
@@ -176,7 +176,7 @@ class Handed:
         self._gather_blocks(changed - {k // BLOCK for k in lost})
 
     def _take_second(self, number: int) -> set[int]:
-        """Accept the second answer for a chunk if it is finished; the block that contains it."""
+        """Accept the second answer for a chunk if it is finished, and return the block that contains it."""
         second = self._second[number]
         if second.status != "finished":
             return set()
@@ -187,7 +187,7 @@ class Handed:
         return {number // BLOCK}
 
     def _is_gone(self, future: Any) -> bool:
-        """Return whether a result is lost; an error of the computation is raised."""
+        """Return whether a result is lost; raise an error of the computation."""
         if future.status not in _GONE:
             return False
         if future.status == "error":
@@ -234,7 +234,7 @@ class Handed:
         )
 
     def _refuse_paused(self) -> None:
-        """Dask has workers that use much memory pause, and what waits for these alone would wait for ever."""
+        """Raise if all workers are paused by Dask as they use much memory, since the call would wait for ever."""
 
         def paused(dask_scheduler: Any) -> list[bool]:  # inside: a scheduler need not have this package
             return [w.status.name == "paused" for w in dask_scheduler.workers.values()]
@@ -247,7 +247,7 @@ class Handed:
             )
 
     def _elsewhere(self) -> dict[str, Any]:
-        """Return what has Dask prefer the workers at which nothing took long."""
+        """Return options that make Dask prefer the workers on which nothing took long."""
         quick = [w for w in self.cluster.workers if w not in self._slow]
         return {"workers": quick, "allow_other_workers": True} if self._slow and quick else {}
 

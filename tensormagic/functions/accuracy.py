@@ -1,4 +1,4 @@
-"""How far two forms of a value are from the real number that they mean, for the numbers that the inputs have."""
+"""Errors of two forms of a value, relative to the real number that both mean, for given values of the inputs."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def _told(error: float) -> str:
 
 
 class NotMeasuredError(Exception):
-    """Why an error is not known."""
+    """Raised if an error is not known; its text is the reason."""
 
 
 class _DependentError(Exception):
-    """The values that both forms read depend on each other: the forms are equal only for consistent ones."""
+    """Raised if the values that both forms read depend on each other, so that the forms are equal only for consistent values."""
 
 
 class Measure:
@@ -94,6 +94,10 @@ class Measure:
 
     def errors(self, before: Node, after: Node, *, whole: bool = False) -> Errors:
         """Return the errors of two nodes that mean the same real numbers.
+
+        Values that both read are taken as exact: with ``whole`` only the parameters, else all common nodes. A rule
+        may use how such values depend on each other (for ``sqrt(x + 1) - sqrt(x)``, that the squares differ by 1):
+        then only the parameters, too.
 
         Values that both read are taken as exact: with ``whole`` only the parameters, else all common nodes. A rule may
         use how such values depend on each other (for ``sqrt(x + 1) - sqrt(x)``, that the squares differ by 1): then
@@ -124,7 +128,7 @@ class Measure:
         raise NotMeasuredError("too large")
 
     def _at(self, term: _Term, extent: int) -> Errors | None:
-        """Return the errors with axes cut to ``extent``, or None if that is still too much."""
+        """Return the errors with axes cut to ``extent``, or None if that is still too much work."""
         values = [self._cut(p, v, extent) for p, v in zip(self.graph.parameters, self.values, strict=True)]
         read = Graph(self.graph.parameters, (*term.cuts, term.before, term.after))
         sizes = read.bind([v.shape for v in values])
@@ -174,7 +178,7 @@ class Measure:
 
 
 class _Term:
-    """Two forms down to what both read."""
+    """Two forms, down to the nodes that both read."""
 
     def __init__(self, before: Node, after: Node, *, whole: bool) -> None:
         self.before, self.after, self.whole = before, after, whole
@@ -220,7 +224,7 @@ def _shared(before: Node, after: Node) -> set[Node]:
 
 
 def _picked(before: Any, after: Any) -> Any:
-    """Return the places of elements to look at."""
+    """Return the places of the elements to examine."""
     count = before.size
     if count <= SAMPLES:
         return np.arange(count)

@@ -1,4 +1,4 @@
-"""``tm.assume``: what is known of values, told to the rules of rewriting and checked when the values are there."""
+"""``tm.assume``: conditions on values that rewriting may rely on, and that are checked when the values are computed."""
 
 from __future__ import annotations
 

@@ -157,12 +157,12 @@ def _are_equal(nodes: Sequence[Node], others: Sequence[Node]) -> bool:
 
 
 def _stored_since(outside: dict[Buffer, int]) -> list[Buffer]:
-    """Return which arrays that all examples share have been stored into."""
+    """Return the arrays shared by all examples that have been stored into."""
     return [b for b, version in outside.items() if b.version != version]
 
 
 def _versions(args: Any, options: Any) -> dict[Buffer, int]:
-    """Return the unbatched arrays a function may store into: arguments, and names from outside, with their versions."""
+    """Return the unbatched arrays a function may store into (arguments, and names from outside) with their versions."""
     capture = context.current()
     read = list(capture.names.lifted.values()) if capture is not None else []
     lazy = [v for v in [*flatten((args, options))[0], *read] if isinstance(v, Tensor)]
@@ -230,7 +230,7 @@ class _Stacks:
         return self.given[-1].tensor
 
     def size(self) -> Size:
-        """Return the number of examples, which all stacks have."""
+        """Return the number of examples, which all stacks have; raise ShapeError if it differs."""
         if not self.sizes:
             raise ShapeError(
                 f"vmap({self.function.name}): no argument is stacked", "Give the axis of the examples in in_axes."
@@ -286,7 +286,7 @@ def _pairs(axes: Axes, places: Any) -> list[tuple[Axes, Any]] | None:
 
 
 def _placed(result: Node, found: Node | None, axis: int | None, size: Size, function: Function) -> Node:
-    """Return a result with its examples along the axis that is wanted."""
+    """Return a result with its examples along the requested axis."""
     if axis is None:
         if found is not None:
             raise ShapeError(

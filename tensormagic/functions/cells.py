@@ -1,4 +1,4 @@
-"""Cells as functions: NAME of a cell, called with its inputs."""
+"""Cells as functions: the NAME of a cell, called with its inputs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _in_dtype(table: Any, dtype: str) -> Any:
 
 
 def cast(value: Any, dtype: str) -> Any:
-    """Return a floating array, table or NumPy scalar in another dtype; everything else, Python's floats too, as it is."""
+    """Return a floating array, table or NumPy scalar in another dtype; everything else, Python's floats too, is returned as it is."""
     if dtype and is_table(value):
         return _in_dtype(value, dtype)
     floating = isinstance(value, np.ndarray | np.floating | Tensor) and value.dtype.kind == "f"
@@ -46,7 +46,7 @@ def argument(value: Any, name: str) -> Any:
 
 
 def _tell_of_order(name: str, inputs: Sequence[str], args: Sequence[Any], notebook: Mapping[str, Any]) -> None:
-    """Warn of a variable of the notebook that is given for another one: the order of a cell's inputs is that in which it reads them."""
+    """Warn if a variable of the notebook is given for another input, as inputs are in the order in which the cell reads them."""
     for own, value in zip(inputs, args, strict=False):
         named = (
             [n for n in inputs if n in notebook and notebook[n] is value]
@@ -77,6 +77,9 @@ def of_cell(
     placed: tuple[str, str] = ("", ""),
 ) -> Function:
     """Return a cell as a function of its inputs; an input that is not given is read from the notebook at the call.
+
+    ``dtype`` is what floating inputs are cast to, ``math`` the level of rewriting, ``placed`` the device and how
+    copies are reported; empty for the inputs' own dtype, and the session's settings.
 
     ``dtype`` is what floating inputs are cast to, ``math`` the level of rewriting, ``placed`` the device and how copies
     are reported; empty for the inputs' own dtype, and the session's settings.

@@ -1,6 +1,7 @@
 """Control flow that stays in the graph: ``tm.cond``, ``tm.while_loop``, ``tm.fori_loop`` and ``tm.scan``.
 
-The functions are run once over stand-ins. What they read from around them is computed outside, once, and handed in.
+The functions are run once over stand-ins. Values that they read from the code around them are computed outside, once,
+and passed in.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Traced:
 
 
 def _traced(fun: Any, types: Sequence[Type], build: Callable[[Any], Any]) -> Traced:
-    """Run ``fun`` over stand-ins of ``types``; ``build`` makes the tuple of its arguments of them."""
+    """Return ``fun`` traced over stand-ins of ``types``; ``build`` makes the tuple of its arguments of them."""
     function = of_callable(fun)
     stand_ins = [input_node(Source(f"operand{k}"), t) for k, t in enumerate(types)]
     tensors = [stand_in_tensor(n, f"number {k}") for k, n in enumerate(stand_ins)]
@@ -68,7 +69,7 @@ def _traced(fun: Any, types: Sequence[Type], build: Callable[[Any], Any]) -> Tra
 
 
 def _run(label: str, functions: tuple[Any, ...], body: Callable[..., Any], *args: Any) -> Any:
-    """Call ``body``, which calls ``functions`` and returns lazy arrays; returns arrays if called on arrays outside captured code."""
+    """Return the result of ``body``, which calls ``functions`` and returns lazy arrays; arrays if called on arrays outside of capture."""
     return Function(body, label, roots=functions)(*args)
 
 
@@ -220,7 +221,7 @@ def while_loop(test: Callable[[Any], Any], body: Callable[[Any], Any], start: An
 def _applied(
     label: str, fun: Any, carries: list[Node], build: Callable[[Any], Any], like: Any, *before: Node
 ) -> list[Node]:
-    """Return the nodes of ``fun(*before, carry)``, a carry again where ``like`` is one."""
+    """Return the nodes of ``fun(*before, carry)``, which is a carry again if ``like`` is given."""
     function = of_callable(fun)
     tensors = [stand_in_tensor(n, f"carry {k}") for k, n in enumerate(carries)]
     with Drawn(function.name):
@@ -357,7 +358,7 @@ def scan(fun: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any, length
 
 
 def _pair(given: Any) -> tuple[Any, Any]:
-    """Return the carry and the output that a scan's function returns."""
+    """Return the carry and the output that a scan's function returns; raise DTypeError if it returns no pair."""
     if not issubclass(type(given), tuple) or len(given) != 2:  # isinstance would ask a lazy array what it holds
         raise DTypeError(
             "scan: the function does not give a pair",
@@ -367,7 +368,7 @@ def _pair(given: Any) -> tuple[Any, Any]:
 
 
 def _iterations(stacks: Sequence[Node], length: Any) -> Size:
-    """Return how many iterations a scan has."""
+    """Return the number of iterations of a scan."""
     if any(not s.type.ndim for s in stacks):
         raise ShapeError("scan: xs contains a number, but each part of xs needs a first axis")
     sizes = [s.type.shape[0] for s in stacks] + ([] if length is None else [as_size(length)])
@@ -394,5 +395,5 @@ def _element(stack: Node, index: Node) -> Node:
 
 
 def _place(stack: Node, index: Node) -> Slices:
-    """Return one element along the first axis."""
+    """Return the slice of one element along the first axis."""
     return ((atom(index), 1, 1), *((0, s, 1) for s in stack.type.shape[1:]))

@@ -1,4 +1,4 @@
-"""What rewriting did to a value, step by step, and what each step bought: accuracy, flops, bytes."""
+"""Reports of what rewriting did to a value, step by step, and what each step gained: accuracy, flops, bytes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SECONDS = 3.0
 
 @dataclass(frozen=True)
 class Bought:
-    """What one step, or all, changed.
+    """The gain of one step, or of all: changes in errors, flops, bytes and iterations.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class Explained:
             yield last
 
     def whole(self) -> Bought:
-        """Return what all steps bought together."""
+        """Return what all steps have gained together."""
         results = zip(self.graph.results, self.rewritten.graph.results, strict=True)
         errors = [self._errors(before, after, whole=True) for before, after in results]
         known = next((e for e in errors if isinstance(e, Errors)), errors[0] if errors else "")
@@ -185,7 +185,7 @@ class Explained:
         return (None, None) if first is None or last is None else (last[0] - first[0], last[1] - first[1])
 
     def _turns(self, before: Graph, after: Graph) -> int | None:
-        """Return the increase in loop iterations from the first graph to the second, or None if not known."""
+        """Return the increase in flops and bytes from the first graph to the second, or None for both if not known."""
         try:
             first, last = (iterations_of(g.results, self._sizes) for g in (before, after))
         except LookupError:
@@ -198,7 +198,7 @@ class Explained:
         return self._works[graph]
 
     def _counted(self, graph: Graph) -> tuple[int, int] | None:
-        """Flops, and bytes that kernels read and write."""
+        """Return flops, and bytes that kernels read and write, or None if not known."""
         try:
             found = costs.total(costs.of_plan(plan_graph(graph), lambda size: evaluate(size, self._sizes.__getitem__)))
         except (TensorError, LookupError, TypeError, ValueError):
@@ -228,7 +228,7 @@ def iterations_of(results: Sequence[Node], sizes: Mapping[Any, int]) -> int:
 
 
 def _grouped(fired: Sequence[Firing]) -> Iterator[tuple[Firing, ...]]:
-    """Groups of firings: each that may change digits alone, others in between together; clean-up after loops joins these."""
+    """Yield groups of firings: each that may change digits alone, others in between together; clean-up after loops joins these."""
     group: list[Firing] = []
     for firing in fired:
         if group and (firing.rule.level != "exact" or firing.rule in OF_LOOPS):
@@ -282,12 +282,12 @@ def explained(
 
 
 def _seen(firing: Firing, lens: Lens) -> Firing:
-    """Return a use of a rule with the spans that are meant."""
+    """Return a firing with the spans that are meant."""
     return replace(firing, sites=lens.within(firing.before) or firing.sites)
 
 
 def tidying(steps: int) -> list[str]:
-    """Return a line about steps that are not listed one by one; empty if there are none."""
+    """Return a line about steps that are not listed one by one; nothing if there are none."""
     what = "step that only tidies up" if steps == 1 else "steps that only tidy up"
     return [f"and {steps} {what}"] if steps else []
 

@@ -1,4 +1,4 @@
-"""``tm.to_gpu`` and ``tm.to_host``: the copies between the host and the GPU that somebody asks for."""
+"""``tm.to_gpu`` and ``tm.to_host``: copies between the host and the GPU that the user asks for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls in the background: ``tm.submit``, whose future has the result later."""
+"""Calls in the background: ``tm.submit``, which returns a future."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Submitted(Future[Any]):
         self._doing: session.Doing | None = None  # what its thread does
 
     def __repr__(self) -> str:
-        """Return ``Submitted(loss of In[3] line 2: computing for 5 s · iteration 1,200 of 10,000 · by NumPy)``."""
+        """Return ``Submitted(loss of In[3] line 2: computing for 5 s · iteration 1,200 of 10,000 · by NumPy)`` and the like."""
         return f"Submitted({self.name} of {self.place}: {self.state})"
 
     @property
@@ -142,7 +142,7 @@ class Submitted(Future[Any]):
         return super().cancelled() or (self.done() and isinstance(super().exception(), CancelledError))
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Return what it has raised; waits for it.
+        """Return the exception that the call has raised, after waiting for it.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class Submitted(Future[Any]):
         return error
 
     def work(self, call: Callable[[], Any]) -> None:
-        """Do it, on this thread."""
+        """Run the call on this thread, and store its result."""
         with self._guard:
             if not self.set_running_or_notify_cancel():
                 return
@@ -305,7 +305,7 @@ def _made_for(fun: Any, args: tuple[Any, ...]) -> Compiled:
 
 
 def _own(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Arguments that nobody else can change."""
+    """Return copies of arguments, which nobody else can change."""
     leaves, build = flatten(args)
     return build(iter([_owned(v) for v in leaves]))
 
@@ -390,7 +390,7 @@ class _Pool:
             self._idle += more
 
     def close(self) -> list[Submitted]:
-        """Stop all of it; what was not finished."""
+        """Stop all work, and return what was not finished."""
         left = [f for f in list(self.unfinished) if not f.done()]
         for future in left:
             future.cancel()

@@ -1,4 +1,4 @@
-"""``tm.tensor`` and ``tm.evaluate``: into the graph, and out of it."""
+"""``tm.tensor`` and ``tm.evaluate``: from values to lazy arrays, and back."""
 
 from __future__ import annotations
 

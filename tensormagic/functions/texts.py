@@ -1,7 +1,7 @@
-"""The source texts of functions that travel by value: to be captured where they arrive, their loops and branches have to be read there.
+"""The source texts of functions that are pickled by value, which are needed where these arrive, to capture their loops and branches.
 
-Functions of cells, of scripts, and within others are found under no name elsewhere. What is sent with them is the text of
-their files, as it was where they were made; on arrival it is what `linecache` gives for the files of their code.
+Functions of cells, of scripts, and within others are found under no name elsewhere. The texts of their files are sent
+with them, as they were where the functions were made; on arrival `linecache` gives them for the files of their code.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _codes(name: str, text: str, reached: Iterable[CodeType]) -> Iterator[CodeTy
 
 
 def _has_name(function: FunctionType) -> bool:
-    """Return whether a module that can be imported has a function under its name: it travels by that."""
+    """Return whether a module that can be imported has a function under its name, by which it is then pickled."""
     module = function.__module__
     if not module or module == "__main__":
         return False
@@ -72,7 +72,7 @@ def _has_name(function: FunctionType) -> bool:
 
 
 def _reached(root: Any, inner: Callable[[Any], Any]) -> Iterator[FunctionType]:
-    """Yield the functions of Python's that a function may run, as far as its names and cells lead to them."""
+    """Yield the Python functions that a function may run, as far as its names and cells lead to them."""
     pending, seen = [root], set[int]()
     while pending:
         value: Any = pending.pop()

@@ -1,4 +1,4 @@
-"""Graphs by hand: trace for types, read text, rewrite; and a lazy array's graph and code."""
+"""Graphs made by hand (trace for types, read text, rewrite), and the graph and code of a lazy array."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def trace(fun: Any, *types: Any) -> Graph:
 
 
 def refuse_untyped(function: Function, asked: str, beside: str = "") -> None:
-    """Refuse a function that needs arguments and is given no types of any."""
+    """Raise for a function that needs arguments and is given no types."""
     with suppress(ValueError):  # no signature is known
         try:
             inspect.signature(function).bind()
@@ -160,7 +160,7 @@ def refuse_untyped(function: Function, asked: str, beside: str = "") -> None:
 
 
 def _refuse_dtypes(types: tuple[Any, ...]) -> None:
-    """Refuse dtypes in place of arguments: of a number, or of an array, is not told by them."""
+    """Raise for dtypes in place of arguments, as they do not tell an array from a number."""
     if types and all(isinstance(t, np.dtype) or (isinstance(t, type) and issubclass(t, _NUMBERS)) for t in types):
         name = np.dtype(types[0]).name
         raise ArgumentError(
@@ -202,7 +202,10 @@ class Traced:
 def traced(
     fun: Any, types: tuple[Any, ...], named: tuple[str, ...] = (), *, deferred: bool = False, classes: bool = False
 ) -> Traced:
-    """Return a function captured for arguments of these types; what it has changed in objects is taken back where it is refused.
+    """Return a function captured for arguments of these types; what it has changed in objects is undone if it is refused.
+
+    The last arguments are given by the names in ``named``; ``deferred`` results are put together once the graph has
+    run. With ``classes`` the graph computes of which class numbers are, too, where that is data-dependent.
 
     The last arguments are given by the names in ``named``; ``deferred`` results are put together once the graph has run. With
     ``classes`` the graph computes of which class numbers are, too, where that is data-dependent.
@@ -475,7 +478,7 @@ def _code(self: Tensor, target: str = "cpu") -> str:
 
 
 def _explain(self: Tensor, *, measure: bool = True) -> str:
-    """Return what was rewritten, by which rule and where, what each step bought, and what was withheld.
+    """Return what was rewritten, by which rule and where, what each step gained, and what was withheld.
 
     Parameters
     ----------

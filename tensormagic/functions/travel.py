@@ -1,7 +1,8 @@
-"""How what is made of functions binds as a method and travels to other processes: by what made it, of what.
+"""How functions made of the user's functions bind as methods and are pickled: by the maker and its arguments.
 
-A made function holds graphs, machine code and names of its home. What arrives elsewhere is the user's function with its text, and
-the options, and is traced anew there; where the made function is what a module has under its name, the name alone travels.
+A made function holds graphs, machine code and names of its process. The user's function with its text, and the
+options, are pickled instead, and traced anew on arrival; if the made function is found under its name in a module,
+only the name is pickled.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ class Made:
 
     @property
     def source(self) -> Any:
-        """The function that this was made of; None if it is not known."""
+        """The function that this was made of, or None if it is not known."""
         return self.made[1][0] if self.made is not None and self.made[1] else None
 
     @property
     def binds(self) -> bool:
-        """Whether it is a method in a class, as a function of Python's is and a ufunc is not."""
+        """Whether it becomes a method in a class, as a Python function does and a ufunc does not."""
         source = self.source
         return source.binds if isinstance(source, Made) else isinstance(source, FunctionType)
 
@@ -58,7 +59,7 @@ class Made:
         return remade, (maker_name, args, options, texts_of(self.source, _inner))
 
     def __dask_tokenize__(self) -> Any:
-        """Dask's identity: what it was made of, or the file it came from."""
+        """Return Dask's identity: what it was made of, or the file it came from."""
         if self.made is not None:
             name, args, options = self.made
             return "tensormagic", name, args, options
@@ -67,7 +68,7 @@ class Made:
 
     @functools.cached_property
     def portable(self) -> Any:
-        """The script's function under an importable name, if what was made of it has taken its own."""
+        """The script's function under an importable name, if the function made of it has taken its own."""
         function = self.source
         if not isinstance(function, FunctionType):
             return function
@@ -90,13 +91,13 @@ class Made:
 
 
 def sealed(kind: type[T]) -> type[T]:
-    """Hide the fields of a dataclass, as Dask searches them for its own tasks."""
+    """Return the class with the fields of a dataclass hidden, as Dask searches them for its own tasks."""
     kind.__dataclass_fields__ = {}  # type: ignore[attr-defined]
     return kind
 
 
 def maker(make: Callable[P, R]) -> Callable[P, R]:
-    """Let the results of ``make`` remember its arguments; a class or static method is made again as such."""
+    """Return ``make`` such that its results remember its arguments; a class or static method is made again as such."""
 
     @functools.wraps(make)
     def making(*args: Any, **options: Any) -> Any:

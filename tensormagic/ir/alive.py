@@ -1,4 +1,4 @@
-"""Facts about objects, kept as long as the objects live."""
+"""Facts about objects that are stored for as long as the objects live."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNKNOWN = object()
 
 
 def once_for_each(find: Callable[[K], T]) -> Callable[[K], T]:
-    """Cache the result of a function of a class for as long as the class lives, without keeping the class alive."""
+    """Return a cached version of a function of a class: results live as long as the class, without keeping it alive."""
     found: weakref.WeakKeyDictionary[K, T] = weakref.WeakKeyDictionary()
 
     @wraps(find)

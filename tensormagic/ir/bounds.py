@@ -1,4 +1,4 @@
-"""Bounds of sizes: what is known of the ends of their atoms, put in until a number is left."""
+"""Bounds of sizes: the known bounds of their atoms are substituted until a number is left."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _seen(size: Size) -> Size | None:
 
 
 def _from_symbols(size: Size) -> int | None:
-    """Return a lower bound of a polynomial over symbols alone, with each symbol written as its least value plus something not negative."""
+    """Return a lower bound of a polynomial over symbols, each written as its least value plus something nonnegative; else None."""
     if isinstance(size, int):
         return size
     found = atoms(size)
@@ -70,7 +70,7 @@ def _from_symbols(size: Size) -> int | None:
 
 
 def _estimate(size: Size, finish: Callable[[Size], Size | None], budget: list[int]) -> Size | None:
-    """Return a lower bound of ``size``: replace its bounded atoms one by one, the dependent ones first, then call ``finish``."""
+    """Return a lower bound of ``size``, or None: bounded atoms are replaced one by one, dependent ones first; then ``finish`` is called."""
     target = _last_bounded(size)
     if target is None:
         return finish(size)
@@ -89,7 +89,7 @@ def _estimate(size: Size, finish: Callable[[Size], Size | None], budget: list[in
 
 
 def _last_bounded(size: Size) -> Atom | None:
-    """Of the atoms with bounds, the one whose bounds may mention the others."""
+    """Return the atom whose bounds may mention the other atoms, or None if no atom has bounds."""
     found = dict.fromkeys(a for m, _ in terms_of(size) for a, _ in m if not isinstance(a, Symbol))
     bounded = [a for a in found if isinstance(a, Apply) or a.bounds != (None, None)]
     return max(bounded, key=_age, default=None)
@@ -138,6 +138,8 @@ def _split(monomial: Monomial, target: Atom) -> tuple[int, Monomial]:
 def _one_sided(size: Size, target: Atom, low: Size | None, high: Size | None) -> list[tuple[Size, ...]]:
     """Return ``size`` with ``target`` at its lower bound where it is added and at its upper bound where it is subtracted.
 
+    The list is empty if that proves nothing.
+
     Empty if that proves nothing.
     """
     total: dict[Monomial, int] = {}
@@ -163,7 +165,7 @@ def _is_negative(a: Atom) -> bool:
 
 
 def _scaled(size: Size, target: Apply, left: Size, right: int) -> list[tuple[Size, ...]]:
-    """Bound a quotient that occurs once, times a multiple of its divisor: ``right * (left // right)`` is at most ``left``."""
+    """Return a bound for a quotient that occurs once, times a multiple of its divisor: ``right * (left // right)`` is at most ``left``."""
     found = [(m, c) for m, c in terms_of(size) if _split(m, target)[0]]
     if len(found) != 1 or found[0][0] != ((target, 1),) or found[0][1] % right:
         return []

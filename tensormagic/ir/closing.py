@@ -1,4 +1,4 @@
-"""Closing: what results are computed from becomes a graph with numbered parameters, and its sizes get names."""
+"""Closes graphs: turns the nodes below some results into a graph with numbered parameters and named sizes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tensormagic.ir.type import Type
 
 @dataclass(frozen=True)
 class Closed:
-    """A closed graph, what each parameter stands for, and which new node each old node became.
+    """A closed graph, the node that each parameter stands for, and the new node that each old node became.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def close(
 
 @dataclass(frozen=True, eq=False)
 class _Sizes:
-    """What sizes become when a graph is closed.
+    """The replacement of sizes when a graph is closed.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class _Sizes:
         return Type(t.dtype, self.of(t.shape), t.form)
 
     def learn(self, old: Node, new: Node) -> None:
-        """Let ``new`` stand for ``old`` in sizes."""
+        """Replace ``old`` by ``new`` in sizes from now on."""
         size = None if old in self.given else as_size(new)
         if size is not None:
             self.replacement[old] = size
@@ -135,6 +135,9 @@ class _Sizes:
 
 def _settled(guard: Guard, sizes: _Sizes) -> Guard:
     """Return a guard with its sizes replaced.
+
+    Raise ShapeError if a data-dependent equation turns out not to depend on data and contradicts the sizes seen at
+    capture.
 
     Raises if a data-dependent equation turns out not to depend on data and contradicts the sizes seen at capture.
     """
@@ -150,7 +153,7 @@ def _settled(guard: Guard, sizes: _Sizes) -> Guard:
 def _cut(
     roots: Sequence[Node], known: Sequence[Node], is_leaf: Callable[[Node], bool]
 ) -> tuple[list[Node], list[Node]]:
-    """Return the nodes down to the leaves, and the leaves; without what computes a size that an array among the leaves already has."""
+    """Return the nodes down to the leaves, and the leaves; nodes that only compute a size that some leaf's shape has are left out."""
     first = set(known)
     given: set[Any] | None = None
     while True:
@@ -177,7 +180,7 @@ def _is_known(guard: Guard, known: Mapping[Any, Size]) -> bool:
 
 
 def _told(guard: Guard, equations: Sequence[Guard], known: Mapping[Any, Size]) -> Guard:
-    """Return a guard about earlier values, rewritten with the sizes of the arrays among the leaves that have them."""
+    """Return a guard about earlier values, rewritten with the sizes of leaves that have the same sizes."""
     left, relation, right = guard
     for size, _, own in () if _is_known(guard, known) else equations:
         if not _is_known((size, "==", size), known):
@@ -186,7 +189,7 @@ def _told(guard: Guard, equations: Sequence[Guard], known: Mapping[Any, Size]) -
 
 
 def _fewer(side: Size, size: Size, own: Size) -> Size:
-    """Return one side of a guard with ``own`` in place of ``size``, if it then mentions fewer nodes."""
+    """Return one side of a guard with ``own`` in place of ``size`` if it then mentions fewer nodes, else the side itself."""
     count = len(nodes_of(side))
     return next((s for s in (side - size + own, side + size - own) if len(nodes_of(s)) < count), side)
 
@@ -204,7 +207,7 @@ def _rebuild(node: Node, mapping: dict[Node, Node], sizes: _Sizes) -> Node:
 
 
 def _open(leaves: Sequence[Node]) -> tuple[dict[Node, Type], list[Guard]]:
-    """Return the types of the leaves with a symbol for each symbolic axis, and the equations that say what these symbols equal."""
+    """Return the leaves' types with a symbol for each symbolic axis, and equations between these symbols and the old sizes."""
     opened: dict[Node, Type] = {}
     equations: list[Guard] = []
     used: set[Symbol] = set()
@@ -224,7 +227,7 @@ def _open(leaves: Sequence[Node]) -> tuple[dict[Node, Type], list[Guard]]:
 
 
 def _unread(relations: Sequence[Guard], equations: Sequence[Guard], types: Iterable[Type]) -> list[Guard]:
-    """Equations that fix symbols that no leaf has to their sizes at capture."""
+    """Return equations that set symbols that no leaf has to their sizes at capture."""
     known = {a for t in types for s in t.shape for a in atoms(s)} | {a for g in equations for a in atoms(g[0])}
     found = dict.fromkeys(a for left, _, right in relations for a in (*atoms(left), *atoms(right)) if a not in known)
     return [(atom(a), "==", a.hint) for a in found if isinstance(a, Symbol) and a.hint is not None]
@@ -233,9 +236,10 @@ def _unread(relations: Sequence[Guard], equations: Sequence[Guard], types: Itera
 def _unify(
     given: Sequence[Guard], relations: Sequence[Guard], types: Sequence[Type]
 ) -> tuple[dict[Any, Size], list[Guard]]:
-    """Solve the equations for symbols; rename the remaining symbols ``n0``, ``n1``, … in order of appearance.
+    """Return the solution of the equations for symbols, and the guards that are left.
 
-    Equations in ``given`` hold: a node in them is the size of an array that is passed in, and is not computed again.
+    The remaining symbols are renamed ``n0``, ``n1``, … in order of appearance. Equations in ``given`` hold: a node in
+    them is the size of an array that is passed in, and is not computed again.
     """
     solved: dict[Any, Size] = {}
     rest: list[Guard] = []
@@ -266,7 +270,7 @@ def _unify(
 
 
 def _without_nodes(left: Size, relation: str, right: Size) -> Guard:
-    """Return an equation without its data-dependent terms, if these are the same on both sides."""
+    """Return an equation without its data-dependent terms, if these are the same on both sides; else the equation itself."""
     difference = left - right
     says = (nodes_of(left) or nodes_of(right)) and not nodes_of(difference)
     return (difference, relation, 0) if says else (left, relation, right)
@@ -287,7 +291,7 @@ def _differ(left: Size, right: Size) -> NoReturn:
 
 
 def _remaining(guard: Guard, difference: Size) -> list[Guard]:
-    """Return what is left to check of ``difference >= 0``: nothing if it is known to hold, a bound without nodes if that decides it."""
+    """Return what is left to check of ``difference >= 0``: nothing if it holds, a bound without nodes if that decides it."""
     if is_at_least(difference, 0):
         return []
     simpler = floor_of_nodes(difference) if nodes_of(difference) else None
@@ -295,7 +299,7 @@ def _remaining(guard: Guard, difference: Size) -> list[Guard]:
 
 
 def _canonical(order: Mapping[Any, int], solved: Mapping[Any, Size], rest: Sequence[Guard]) -> dict[Any, Size]:
-    """New names of the remaining symbols, in order of appearance; symbols of arrays that the graph does not read become numbers."""
+    """Return new names for the remaining symbols, in order of appearance; symbols of arrays that the graph does not read become numbers."""
     kept = [a for a in order if a not in solved]
     sizes = [*(substitute_size(s, solved) for left, _, right in rest for s in (left, right)), *solved.values()]
     free = [a for s in sizes for a in atoms(s) if a not in order and isinstance(a, Symbol)]
@@ -307,7 +311,7 @@ def _canonical(order: Mapping[Any, int], solved: Mapping[Any, Size], rest: Seque
 
 
 def _solvable(difference: Size, order: Mapping[Any, int], given: bool) -> tuple[Any, Size] | None:
-    """Return an atom that ``difference == 0`` can be solved for, and its solution; a node only if the equation is ``given``."""
+    """Return an atom that ``difference == 0`` can be solved for, and its solution, or None; a node only if the equation is ``given``."""
     if isinstance(difference, int):
         raise GuardError("sizes that were assumed equal are not")
     found: tuple[tuple[int, int], Any, Size] | None = None

@@ -1,4 +1,4 @@
-"""What Python's garbage collector looks through: whether somebody has it leave objects alone."""
+"""Whether objects are frozen in Python's garbage collector, and by whom."""
 
 from __future__ import annotations
 

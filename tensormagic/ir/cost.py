@@ -1,4 +1,4 @@
-"""What nodes cost, by the sizes that were seen: operations, and bytes that are stored. Knows ops by their kind and weight alone."""
+"""The cost of nodes, by the sizes seen at capture: operations, and bytes stored. Knows ops by their kind and weight alone."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _UNSEEN = 32
 
 _KINDS = {"leaf": 1, "move": 1, "pointwise": 20, "fold": 10, "update": 10, "contract": 50, "region": 100, "opaque": 200}
 PRICE = 24
-"""What digits may cost for each element of a result, in operations."""
+"""How many operations a rule may add for each element of a result to gain accuracy."""
 _PRODUCT = 4  # a multiplication and an addition
 _PASS = 2  # an element that is read and written
 _MATRIX = 50  # the weight of a library's function of a matrix, a product of its extents
 
 
 def weight(node: Node) -> int:
-    """Return the cost of the op of ``node``, in units of half an addition; a weak constant costs more than a strong one."""
+    """Return the cost of the op of ``node``, in units of half an addition; a weak constant costs less than a strong one."""
     if is_constant(node):
         return 1 if node.type.form == "scalar" else 2
     return node.op.weight or _KINDS.get(node.op.kind, 20)
@@ -64,7 +64,7 @@ def _bytes(nodes: Iterable[Node]) -> int:
 
 
 def elements(node: Node) -> int:
-    """Return how many elements the results of ``node`` have."""
+    """Return the number of elements in the results of ``node``."""
     if len(node.types) == 1:
         return prod(map(elements_of, node.types[0].shape))
     return sum(prod(map(elements_of, t.shape)) for t in node.types)
@@ -84,7 +84,7 @@ def cost(nodes: Iterable[Node]) -> Cost:
 
 
 def cost_of_graph(results: Iterable[Node]) -> Cost:
-    """Return the cost of all that ``results`` need, except for what only a rare second look computes."""
+    """Return the cost of all that ``results`` need, except for nodes that only a rarely needed second evaluation computes."""
     nodes = topological(list(results))
     rare = second_looks(nodes)
     folds = {n for n in nodes if n.op.kind == "fold" and n.args[0] in rare}

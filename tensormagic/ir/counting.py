@@ -1,4 +1,4 @@
-"""How many have an object: what Python counts differs between its versions, so what it counts for one holder is asked of it."""
+"""Reference counts of objects, whose meaning differs between versions of Python."""
 
 from __future__ import annotations
 

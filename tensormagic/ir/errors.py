@@ -1,4 +1,4 @@
-"""Every error that a user can meet, each derived from ``TensorError`` and from what NumPy would raise."""
+"""All errors that a user can meet, each derived from ``TensorError`` and from the error that NumPy would raise."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class TensorError(Exception):
         return self.told_as or type(self), self.args, self.__dict__
 
     pythons = False
-    """Whether Python is asked where a call is all that is wanted: it may give a result, or the error is its own."""
+    """Whether a failing call may be repeated by Python, which may return a result or raise an error of its own."""
 
     numpys = ""
-    """What NumPy says of the same: the text of the error, where there is one."""
+    """The text of NumPy's error for the same fault, if it has one."""
 
     @property
     def numpys_class(self) -> type[Exception]:
@@ -125,7 +125,7 @@ class CaptureError(TensorError, TypeError):
 
 
 REFUSALS = (CaptureError, ForeignError)
-"""Errors of code that no graph holds: none of the code's own, which it might catch, or meet for some data alone."""
+"""Errors that say that no graph can hold the code: the code itself would not raise them, or catch them."""
 
 
 class ForeignStoreError(CaptureError):
@@ -145,7 +145,7 @@ class LayoutError(CaptureError):
 
 
 class GoneOnError(CaptureError):
-    """What a call is given, or computes, is nothing that its graph holds: Python goes on, where it has the code."""
+    """A call is given, or computes, something that its graph cannot hold: Python runs on, where it has the code."""
 
 
 class OtherDTypeError(GoneOnError):
@@ -161,7 +161,7 @@ class OtherWideError(OtherNumberError, OverflowError):
 
 
 class SharedResultError(GoneOnError):
-    """A result may be a part of another array that the caller has, and it is not known which, or where."""
+    """A result may be a part of another array that the caller has, and it is not known which part."""
 
 
 class SharedArgumentsError(GoneOnError):
@@ -268,7 +268,7 @@ class MemoryShortError(TensorError, MemoryError):
 
 
 _PLACES = 2
-"""Of equal arrays: so many are named."""
+"""How many of several equally large arrays a message names."""
 
 
 class HiddenTransferWarning(UserWarning):

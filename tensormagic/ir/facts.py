@@ -1,4 +1,4 @@
-"""What is known of the values of a node: because somebody has said so, or by what it is computed of. Knows ops by their facts."""
+"""Facts known about the values of a node: assumed by the user, or derived from how it is computed. Knows ops by their facts."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Graph:
 
     @lazily
     def nodes(self) -> list[Node]:
-        """Return every node, operands first; parameters that nothing uses come first."""
+        """Every node of the graph, operands first; parameters that nothing uses come first."""
         return topological((*self.parameters, *self.checked, *self.results))
 
     @lazily
@@ -62,7 +62,7 @@ class Graph:
 
     @lazily
     def checks(self) -> tuple[Guard, ...]:
-        """Return the guards that mention nodes: checked during the run, as soon as these are computed."""
+        """The guards that mention nodes: checked during the run, as soon as these are computed."""
         return tuple(g for g in self.guards if nodes_of(g[0]) or nodes_of(g[2]))
 
     @lazily
@@ -74,7 +74,7 @@ class Graph:
 
     @lazily
     def ops(self) -> frozenset[str]:
-        """Return the names of its operations, those of graphs in it too."""
+        """The names of the graph's operations, also of those in graphs inside it."""
         inner = [v for n in self.nodes for _, v in n.param_items if isinstance(v, Graph)]
         return frozenset([n.op.name for n in self.nodes]).union(*[g.ops for g in inner])
 
@@ -103,11 +103,11 @@ class Graph:
     __repr__ = __str__
 
     def with_results(self, results: Iterable[Node]) -> Graph:
-        """Return the same parameters and guards with other results."""
+        """Return a graph of the same parameters and guards with other results."""
         return Graph(self.parameters, tuple(results), self.guards, self.names)
 
     def with_nodes(self, nodes: Sequence[Node]) -> Graph:
-        """Return the same parameters with new nodes for the results and, after them, for the nodes of guards."""
+        """Return a graph of the same parameters with new nodes for the results and, after them, for the nodes of guards."""
         count = len(self.results)
         guards = self.guards_over(dict(zip(self.checked, nodes[count:], strict=True)))
         return Graph(self.parameters, tuple(nodes[:count]), guards, self.names)
@@ -118,7 +118,7 @@ class Graph:
         return tuple((substitute_size(a, sizes), r, substitute_size(b, sizes)) for a, r, b in self.guards)  # type: ignore[arg-type]
 
     def renumbered(self, parameter: Callable[..., Node], parameters: Sequence[Node], results: Sequence[Node]) -> Graph:
-        """Return ``results`` over ``parameters``, numbered in this order, under the guards of this graph."""
+        """Return the graph of ``results`` over ``parameters``, numbered in this order, under the guards of this graph."""
         numbered: dict[Node, Node] = {}
         for k, old in sorted(enumerate(parameters), key=by_bounds):
             numbered[old] = parameter(
@@ -147,7 +147,7 @@ class Graph:
 
     @lazily
     def _bound(self) -> dict[tuple[tuple[int, ...], ...], dict[Symbol, int]]:
-        """Symbol values by shapes, cached."""
+        """The values of symbols by shapes, cached."""
         return {}
 
     def _sizes(self, shapes: Sequence[tuple[int, ...]]) -> dict[Symbol, int]:
@@ -191,7 +191,10 @@ NOT_STRETCHED = "A size that depends on data is not broadcast when it happens to
 
 
 def singles(guard: Guard) -> tuple[Size, ...]:
-    """Return the sizes that an equation may be about: NumPy may broadcast one of them that is 1.
+    """Return the sizes that an equation may be about: NumPy may broadcast an axis for which one of them is 1.
+
+    An equation that was solved for a symbol may contain the data-dependent size plus one, or times the length of
+    another axis.
 
     An equation that was solved for a symbol may contain the data-dependent size plus one, or times the length of
     another axis.
@@ -215,7 +218,7 @@ def check(guard: Guard, value_of: Callable[[Any], int]) -> None:
 
 
 def checks_after(graph: Graph, nodes: Sequence[Node]) -> dict[Node | None, list[Guard]]:
-    """Return the checks of a graph whose ``nodes`` run in this order, by the node they wait for, or None for those that wait for none."""
+    """Return the checks of a graph whose ``nodes`` run in this order, by the last node each waits for, or None if it waits for none."""
     order = {n: k for k, n in enumerate(nodes)}
     table: dict[Node | None, list[Guard]] = {}
     for guard in graph.checks:
@@ -257,7 +260,7 @@ class sizer:  # noqa: N801 (made for each run, called like a function)
 
 
 def bare_symbol(size: Size) -> Symbol | None:
-    """Return the symbol that ``size`` is, where it is just one."""
+    """Return the symbol that ``size`` consists of, or None if it is anything else."""
     found = bare_atom(size)
     return found if isinstance(found, Symbol) else None
 
@@ -268,7 +271,7 @@ def by_bounds(item: tuple[int, Node]) -> tuple[bool, int]:
 
 
 def bounds_over(leaf: Node, new: Callable[[Any], Any]) -> tuple[Size | None, Size | None] | None:
-    """Return the known bounds of a leaf's value, in terms of what ``new`` gives for symbols and nodes, or None if there are none."""
+    """Return the known bounds of a leaf's value, rewritten by ``new``, a map of symbols and nodes, or None if there are none."""
     ends: list[Size | None] = []
     for end in leaf.params.get("within") or ():
         found = {} if end is None else {a: new(a) for a in atoms(end)}
@@ -278,7 +281,7 @@ def bounds_over(leaf: Node, new: Callable[[Any], Any]) -> tuple[Size | None, Siz
 
 
 def guards_of(node: Node) -> tuple[Guard, ...]:
-    """Return the conditions on sizes that a node needs."""
+    """Return the conditions on sizes that a node requires."""
     if node.guards is None:
         node.guards = tuple(node.op.guards(node))
     return node.guards
@@ -303,7 +306,7 @@ def graphs_in(values: Iterable[Any]) -> Iterator[Graph]:
 
 
 def every_node(graph: Graph) -> Iterator[Node]:
-    """Yield its nodes, and those of graphs inside them; the order is the same for a graph read from its text."""
+    """Yield the nodes of a graph, and those of graphs inside them, in an order that is the same for a graph read from its text."""
     for node in graph.nodes:
         yield node
         for inner in graphs_in(node.params.values()):

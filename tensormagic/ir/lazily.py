@@ -1,4 +1,4 @@
-"""Attributes that are computed when they are first asked for, without the lock that Python 3.11's own take at each first asking."""
+"""Attributes that are computed when they are first read, without the lock that Python 3.11's ``cached_property`` takes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _T = TypeVar("_T")
 
 
 class lazily(Generic[_T]):  # noqa: N801 (a decorator)
-    """A property whose value is kept in the object's dictionary, where it is found from then on.
+    """A property whose value is stored in the object's dictionary when it is first read.
 
     Examples
     --------

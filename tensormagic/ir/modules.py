@@ -42,7 +42,7 @@ def is_pure(module: str, more: frozenset[str] = frozenset()) -> bool:
 
 
 def module_of(kind: type) -> str:
-    """Return the name of a class's module; empty if there is none (Cython's function classes have a descriptor instead)."""
+    """Return the name of a class's module, or an empty text if there is none (Cython's function classes have a descriptor instead)."""
     found: Any = kind.__module__
     return found if isinstance(found, str) else ""
 
@@ -78,5 +78,5 @@ def _has_packages(folder: Path) -> bool:
 
 
 def may_be_users(filename: str) -> bool:
-    """As :func:`is_users`, but True for code made by ``exec``, whose text is unknown."""
+    """Return whether :func:`is_users` holds for a file; True for code made by ``exec``, whose text is unknown."""
     return not filename.startswith("<frozen") if filename.startswith("<") else is_users(filename)

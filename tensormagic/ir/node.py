@@ -25,7 +25,7 @@ _serial = itertools.count()
 
 
 def made() -> int:
-    """Return how many nodes have been made so far, or more."""
+    """Return how many nodes have been made so far, or a larger number."""
     return next(_serial)
 
 
@@ -33,13 +33,14 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Node:
-    """One vertex: ``op, args, params, type``. Equal nodes are the same object.
+    """One vertex of a graph: ``op, args, params, type``. Equal nodes are the same object.
 
-    Make nodes with :func:`make`, which interns them. ``sized_by`` are the integer nodes that the sizes among its params
-    mention, and ``needs`` these and the operands: what has to be there before it. ``guards`` keeps what its op says has to hold, ``below``
-    what it is without changes of form and checks (None for itself), ``sites`` its places in code
-    (:mod:`tensormagic.ir.site`), ``heads`` and ``within`` what :func:`tensormagic.ir.rewriting.table.heads`
-    and :func:`tensormagic.ir.rewriting.within.within` have found, and ``kept`` what is read of it again and again, by what reads that.
+    Make nodes with :func:`make`, which interns them. ``sized_by`` are the integer nodes that the sizes among its
+    params mention; ``needs`` are these and the operands, which must be computed before it. ``guards`` caches the
+    conditions that its op requires, ``below`` the node without its changes of form and checks (None for itself),
+    ``sites`` its places in code (:mod:`tensormagic.ir.site`), ``heads`` and ``within`` the results of
+    :func:`tensormagic.ir.rewriting.table.heads` and :func:`tensormagic.ir.rewriting.within.within`. ``kept`` caches
+    other facts that are often asked for, by the name of who asks.
     """
 
     __slots__ = (
@@ -94,7 +95,7 @@ class Node:
         self.needs = tuple(dict.fromkeys((*args, *self.sized_by))) if self.sized_by else args
 
     def __getattr__(self, name: str) -> Any:
-        """Raise: a node with several results has no ``type``."""
+        """Raise TypeError for ``type`` of a node with several results, else AttributeError."""
         if name == "type":
             message = f"{self.op.name} has {len(self.types)} results: take one with item()"
             raise TypeError(message)
@@ -102,7 +103,7 @@ class Node:
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """The parameters of the op, beside its operands."""
+        """The parameters of the op, apart from its operands."""
         return self._params
 
     @property
@@ -133,12 +134,12 @@ class Node:
 
     @property
     def key(self) -> str:
-        """A sort key among the atoms of a size."""
+        """A sort key of this node among the atoms of a size."""
         return f"%{self.serial}"
 
     @property
     def bounds(self) -> Bounds:
-        """Bounds of its value as sizes, as far as they are known."""
+        """Bounds of the node's value as sizes, as far as they are known."""
         return self.op.bounds(self)
 
     # NumPy notation for derivatives and rules. ``==`` stays identity, so that nodes can be keys.
@@ -216,7 +217,7 @@ _operators: dict[str, Callable[..., Node]] = {}
 
 
 def install_operators(operators: Mapping[str, Callable[..., Node]]) -> None:
-    """Set what the operators between nodes build; the pointwise ops call this when they are defined."""
+    """Set the nodes that operators between nodes build; the pointwise ops call this when they are defined."""
     _operators.update(operators)
 
 
@@ -227,7 +228,7 @@ _remove: Callable[[Any], None] = _table._remove  # type: ignore[attr-defined]  #
 
 
 class _Ref(weakref.ref[Node]):
-    """A weak reference with a key: as ``weakref.KeyedRef``, but made without a call of Python code."""
+    """A weak reference with a key, like ``weakref.KeyedRef``, but created without a call of Python code."""
 
     __slots__ = ("key",)
     key: _Key
@@ -300,7 +301,7 @@ class Bits:
         return Bits(stored.text_of(array.dtype), array.shape, array.tobytes())
 
     def array(self) -> np.ndarray[Any, Any]:
-        """Return the value, as a read-only array."""
+        """Return the value as a read-only array."""
         return np.frombuffer(self.data, stored.dtype_of(self.dtype)).reshape(self.shape)
 
     def __str__(self) -> str:
@@ -353,7 +354,7 @@ def _as_size(node: Node, depth: int) -> Size | None:
 
 
 def _combined(node: Node, depth: int) -> Size | None:
-    """Return a sum, multiple, quotient, minimum or maximum of sizes, in 64 bits, or None for anything else."""
+    """Return a sum, multiple, quotient, minimum or maximum of sizes, in 64 bits, as a size, or None for other nodes."""
     combine: Callable[[Size, Size], Size | None] | None = getattr(node.op, "sizes", None)
     if combine is None or node.type.dtype != np.dtype(np.int64):
         return None
@@ -366,7 +367,9 @@ def topological(
     stop: Callable[[Node], bool] | None = None,
     needs: Callable[[Node], Iterable[Node]] = operator.attrgetter("needs"),
 ) -> list[Node]:
-    """Return all nodes that ``roots`` need, each once and after what it needs, in a fixed order.
+    """Return all nodes that ``roots`` need, each once and after those it needs, in a fixed order.
+
+    Below a node for which ``stop`` holds, nothing is visited.
 
     Below a node for which ``stop`` holds, nothing is visited.
     """
@@ -423,7 +426,7 @@ def resized(node: Node, args: Iterable[Node], replacement: Mapping[Atom, Size]) 
 
 
 def replaced(node: Node, known: Mapping[Node, Node]) -> Node:
-    """Return ``node`` with its operands, and the nodes in its sizes, replaced as ``known`` says; others stay."""
+    """Return ``node`` with its operands, and the nodes in its sizes, replaced as ``known`` says; those not in it stay."""
     return rebuild(node, [known.get(a, a) for a in node.args], known)
 
 
@@ -441,7 +444,7 @@ def substitute(
 
 
 def users(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
-    """For each node that ``nodes`` need, the nodes that need it."""
+    """Return for each node that ``nodes`` need the nodes that need it."""
     table: dict[Node, list[Node]] = {}
     for node in nodes:
         needs = node.needs

@@ -1,4 +1,4 @@
-"""What a node's op is: facts, and the questions that its kind answers. The ops themselves are on the next floor."""
+"""The base class of ops: their facts, and the methods that each kind implements. The ops themselves are on the next floor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Guard = tuple[Size, str, Size]  # left, "==" or ">=", right
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Operation:
-    """One operation: facts, and the questions that its kind answers.
+    """One operation: its facts, and the methods that its kind implements.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class Operation:
         return f"<{self.kind} {self.name}>"
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type | tuple[Type, ...]:
-        """Return the type of the result; raises where the operands do not fit."""
+        """Return the type of the result; raise an error if the operands do not fit."""
         raise NotImplementedError
 
     def evaluate(self, node: Node, values: Sequence[Any], size: Callable[[Any], int]) -> Any:
@@ -119,7 +119,9 @@ class Operation:
         raise NotImplementedError
 
     def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
-        """Return a Python expression for the value, as fast as NumPy, over the names of the operands; None to call :meth:`evaluate`.
+        """Return a Python expression for the value, as fast as NumPy, over the names of the operands, or None to call :meth:`evaluate`.
+
+        ``scope`` (:class:`tensormagic.ops.loop_text.Scope`) knows sizes, and names objects.
 
         ``scope`` (:class:`tensormagic.ops.loop_text.Scope`) knows sizes, and names objects.
         """
@@ -153,7 +155,7 @@ class Operation:
         return self.raises(node) if callable(self.raises) else self.raises
 
     def apart(self, node: Node) -> Node | tuple[Node, ...] | None:
-        """Return the same value in ops that have a rule for splitting rows, if this op has none, or None if there is no such form."""
+        """Return the same value in ops that have a rule for splitting rows, if this op has none; None if there is no such form."""
         return self.expand(node)
 
     def guards(self, node: Node) -> list[Guard]:
@@ -161,14 +163,14 @@ class Operation:
         return []
 
     def effort(self, node: Node) -> Size:
-        """About how many picoseconds NumPy takes on one core, as a formula in sizes; 0 if most of the time is Python's."""
+        """Return a formula in sizes for the picoseconds that NumPy takes on one core, or 0 if most of the time is Python's."""
         total: Size = 0
         for t in (*node.types, *(t for a in node.args for t in a.types)):
             total = total + self.each * t.size
         return total
 
     def bounds(self, node: Node) -> Bounds:
-        """Bounds of the value of an integer as sizes, both inclusive; None for an unknown bound."""
+        """Return inclusive bounds of the value of an integer as sizes; None for an unknown bound."""
         return None, None
 
     def expand(self, node: Node) -> Node | None:

@@ -1,4 +1,4 @@
-"""The text of a value that nobody has asked to see: as ``repr`` gives it, but no code of the user's runs for it."""
+"""Texts of values for our own use: as ``repr`` gives them, but without running the user's code."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def plain_text(value: Any, depth: int = DEEP) -> str:
 
 
 def key_text(key: Any) -> str:
-    """Text for a key of a container; different for any two objects of the user's."""
+    """Return a text for a key of a container; it differs for any two objects of the user's classes."""
     return repr(key) if type(key) in _ATOMS or not holds_users(key) else object.__repr__(key)
 
 
@@ -87,7 +87,7 @@ _CONTAINERS: dict[type, Callable[[Any, int], str]] = {
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """Return how many there are of something, in words: ``1 argument``, ``2 arguments``.
+    """Return a count in words: ``1 argument``, ``2 arguments``.
 
     >>> counted(1, "entry", "entries"), counted(0, "argument")
     ('1 entry', '0 arguments')

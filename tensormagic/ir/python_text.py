@@ -1,4 +1,4 @@
-"""Sizes as expressions of Python."""
+"""Sizes as Python expressions."""
 
 from __future__ import annotations
 

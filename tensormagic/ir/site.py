@@ -1,4 +1,4 @@
-"""Where a node came from: cell, run, line, columns and role. Kept beside the node, outside equality."""
+"""The places in code that nodes came from: cell, run, line, columns and role. Stored with the node, outside equality."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OF_ALL = "of all elements"  # the role of nodes over all elements that code only
 
 @dataclass(frozen=True, order=True)
 class Site:
-    """A span of a notebook cell or a file, and what a node is there for.
+    """A span of a notebook cell or a file, and the role of a node there.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def of(node: Node) -> tuple[Site, ...]:
 
 
 class Lens:
-    """The sites of the nodes of a closed graph, as the cell's own open nodes have them.
+    """The sites of the nodes of a closed graph, as the open nodes of the cell itself have them.
 
     Cells that close to equal graphs share the graph's nodes and their rewriting, with the sites of them all. A span of
     another cell is read as the spans of the open nodes that it belongs to. Code inside a loop or a branch has no open
@@ -161,6 +161,8 @@ class Lens:
         """Return the nodes built at this place or, if there are none, last before it, and how many lines above that is.
 
         Nodes inside a loop, and replacements by rules, are no open nodes and are not found.
+
+        Nodes inside a loop, and replacements by rules, are no open nodes and are not found.
         """
         before: dict[tuple[int, int], list[Node]] = {}
         for node, spans in self._spans.items():
@@ -172,7 +174,10 @@ class Lens:
         return ([*here], 0) if here else (before.get(last, []), span.line - last[0])
 
     def within(self, node: Node) -> tuple[Site, ...]:
-        """As :meth:`of`, also for a node inside a loop or a branch: the spans of this graph's runs, or all if there are none."""
+        """Return the sites as :meth:`of`, also for a node inside a loop or a branch.
+
+        There they are the spans of this graph's runs, or all if there are none.
+        """
         known = self.of(node)
         if known:
             return known
@@ -185,7 +190,10 @@ class Lens:
         return {(span.cell, span.run) for spans in self._spans.values() for span in spans}
 
     def _at(self, where: _Where) -> _Spans:
-        """Return the spans of the open nodes at this place, or else of those that went where it belongs; with the spans in other cells.
+        """Return the spans of the open nodes at this place, or of those that became the node there, with the spans in other cells.
+
+        Equal code in two cells shares parts that do not depend on data, such as a broadcast number: these have the
+        place of the first cell. A node made of such a part has the place that is meant.
 
         Equal code in two cells shares parts that do not depend on data, such as a broadcast number: these have the
         place of the first cell. A node made of such a part has the place that is meant.
@@ -206,7 +214,9 @@ class Lens:
 
     @staticmethod
     def _meant(spans: list[set[Site]]) -> set[Site]:
-        """For each other cell, the spans that all nodes have: a single one may also occur elsewhere.
+        """Return for each other cell the spans that all nodes have, as a single one may also occur elsewhere.
+
+        ``x - x.mean()`` is a part of ``x.std()``, and may have a line of its own.
 
         ``x - x.mean()`` is a part of ``x.std()``, and may have a line of its own.
         """

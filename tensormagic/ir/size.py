@@ -16,6 +16,8 @@ class Symbol:
     """A size that is known when the graph runs: ``n0``, or the extent of an input's axis; at least ``least``.
 
     ``hint`` is the size that was seen at capture: it finds errors early, and is no part of the symbol's identity.
+
+    ``hint`` is the size that was seen at capture: it finds errors early, and is no part of the symbol's identity.
     """
 
     name: str
@@ -47,7 +49,7 @@ class Apply:
     right: Size
 
     def __eq__(self, other: object) -> bool:
-        """Compare hash and key, which say all but the least values of symbols: shared parts are not traversed again."""
+        """Compare hash and key, which contain all but the least values of symbols, so that shared parts are not traversed again."""
         return self is other or (isinstance(other, Apply) and self._hash == other._hash and self.key == other.key)
 
     def __hash__(self) -> int:
@@ -62,33 +64,33 @@ class Apply:
 
     @lazily
     def atoms(self) -> tuple[Any, ...]:
-        """Return the symbols and nodes that it mentions."""
+        """The symbols and nodes that the size mentions."""
         return tuple(dict.fromkeys([*atoms(self.left), *atoms(self.right)]))
 
     @lazily
     def nodes(self) -> tuple[Any, ...]:
-        """Return the nodes that it mentions."""
+        """The nodes that the size mentions."""
         return tuple(a for a in self.atoms if not isinstance(a, Symbol))
 
     @lazily
     def depth(self) -> int:
-        """Return how deeply such sizes are nested."""
+        """How deeply such sizes are nested."""
         sides = [s for s in (self.left, self.right) if isinstance(s, Dim)]
         return 1 + max((a.depth for s in sides for m, _ in s.terms for a, _ in m if isinstance(a, Apply)), default=0)
 
     @lazily
     def age(self) -> tuple[int, int]:
-        """Return a sort key by the newest node and the depth: what is inside comes first."""
+        """A sort key by the newest node and the depth, so that inner sizes come first."""
         return max((n.serial for n in self.nodes), default=-1), self.depth
 
     @lazily
     def is_negative(self) -> bool:
-        """Return whether it may be below 0."""
+        """Whether the size may be below 0."""
         return not is_at_least(atom(self), 0)
 
     @lazily
     def key(self) -> str:
-        """Return a sort key."""
+        """A sort key."""
         return _digest(f"{self.function}({_key(self.left)}, {_key(self.right)})")
 
 
@@ -130,23 +132,23 @@ class Dim:
 
     @lazily
     def key(self) -> str:
-        """Return a sort key, within one process."""
+        """A sort key, within one process."""
         return _digest("+".join(_monomial_text(m, c, _key) for m, c in self.terms))
 
     @lazily
     def atoms(self) -> tuple[Any, ...]:
-        """Return the symbols and nodes that it mentions, in order of appearance."""
+        """The symbols and nodes that the size mentions, in order of appearance."""
         direct = [a for monomial, _ in self.terms for a, _ in monomial]
         return tuple(dict.fromkeys(inner for a in direct for inner in (a.atoms if isinstance(a, Apply) else (a,))))
 
     @lazily
     def nodes(self) -> tuple[Any, ...]:
-        """Return the nodes that it mentions, in order of appearance."""
+        """The nodes that the size mentions, in order of appearance."""
         return tuple(a for a in self.atoms if not isinstance(a, Symbol))
 
     @lazily
     def seen(self) -> int | None:
-        """See :func:`hint`."""
+        """The value at capture, or None if unknown: see :func:`hint`."""
         try:
             return evaluate(self, _hint_of)
         except LookupError:
@@ -154,7 +156,7 @@ class Dim:
 
     @lazily
     def least(self) -> int | None:
-        """See :func:`lower_bound`."""
+        """A known lower bound, or None: see :func:`lower_bound`."""
         found = _least.get(self, False)
         if found is False:
             from tensormagic.ir.bounds import least
@@ -173,7 +175,7 @@ class Dim:
         return Dim((*more, ((), number + other)) if number + other else tuple(more))
 
     def _with(self, other: tuple[tuple[Monomial, int], ...], factor: int) -> Size:
-        """Return the sum with ``factor`` times the terms ``other``."""
+        """Return the sum of this size and ``factor`` times the terms ``other``."""
         terms, fresh = dict(self.terms), False
         for monomial, coefficient in other:
             there = terms.get(monomial)
@@ -237,13 +239,15 @@ def _hint_of(a: Atom) -> int:
 
 
 def size_text(size: Size) -> str:
-    """Return a size for people: the number seen at capture, or the expression with deep parts left out."""
+    """Return a size as text for people: the number seen at capture, or the expression with deep parts left out."""
     number = hint(size)
     return text(size, lambda a: str(a).partition("#")[0], 2) if number is None else str(number)
 
 
 def text(size: Size, name: Callable[[Atom], str], levels: int = -1) -> str:
     """Return a size as an expression, in an order that follows from the names; ``name`` gives the name of each symbol and node.
+
+    Nested parts are written out to a depth of ``levels``; -1 for all.
 
     Nested parts are written out to a depth of ``levels``; -1 for all.
     """
@@ -274,7 +278,7 @@ def atom(a: Atom) -> Dim:
 
 
 def bare_atom(size: Size) -> Atom | None:
-    """Return the atom that ``size`` consists of, or None if it is anything more."""
+    """Return the atom that ``size`` consists of, or None if it is anything else."""
     if isinstance(size, Dim) and len(size.terms) == 1:
         monomial, coefficient = size.terms[0]
         if coefficient == 1 and len(monomial) == 1 and monomial[0][1] == 1:
@@ -301,7 +305,7 @@ _undecided: WeakValueDictionary[Any, Dim] = WeakValueDictionary()
 
 
 def _extreme(function: str, left: Size, right: Size) -> Size:
-    """Return ``min`` or ``max``, decided if the sign of the difference is known."""
+    """Return ``min`` or ``max`` of two sizes, decided if the sign of the difference is known."""
     seen = tuple([a.hint for a in (*atoms(left), *atoms(right)) if isinstance(a, Symbol)])  # not told apart by symbols
     key = function, left, right, seen
     known = _undecided.get(key)
@@ -429,7 +433,7 @@ def _monomial_text(monomial: Monomial, coefficient: int, name: Callable[[Atom], 
 
 
 def _digest(key: str) -> str:
-    """Return a key, or its hash if it is long: shared parts would make it grow without bound."""
+    """Return a key, or its hash if it is long, as shared parts would make it grow without bound."""
     return key if len(key) < _LONGEST_KEY else hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
 
 

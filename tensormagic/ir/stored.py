@@ -1,7 +1,8 @@
-"""bfloat16, the dtype of the package ``ml_dtypes``: memory holds such numbers, and single precision computes with them.
+"""bfloat16, the dtype of the package ``ml_dtypes``: such numbers are stored in memory, and computed with in single precision.
 
-Nodes that move, store or convert values may be of this dtype; no other node takes it. Whoever builds a function of such values builds it
-of single precision, between two conversions. The package is imported where a text names the dtype, and nowhere else.
+Nodes that move, store or convert values may be of this dtype; no other node takes it. Whoever builds a function of
+such values builds it in single precision, between two conversions. The package is imported where a text names the
+dtype, and nowhere else.
 """
 
 from __future__ import annotations
@@ -54,6 +55,6 @@ def dtype_of(text: Any) -> np.dtype[Any]:
 
 
 def check(op: Operation, args: Sequence[Node]) -> None:
-    """Raise for an op that would compute with bfloat16."""
+    """Raise an error for an op that would compute with bfloat16."""
     if not (op.any_dtype or op.hands_on or op.takes) and any(is_stored(t.dtype) for a in args for t in a.types):
         raise DTypeError(f"{op.plainly or op.name} is not computed of {NAME}", HINT)

@@ -1,4 +1,4 @@
-"""Sizes with symbols and nodes replaced by other sizes."""
+"""Replaces symbols and nodes in sizes by other sizes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def substitute(size: Size, replacement: Mapping[Atom, Size]) -> Size:
 
 
 def _substitute(size: Size, replacement: Mapping[Atom, Size], done: dict[Apply, Size]) -> Size:
-    """Return the same, with the results so far in ``done``, since one part may occur several times."""
+    """Return :func:`substitute`'s result, with the results so far in ``done``, since one part may occur several times."""
     if isinstance(size, int):
         return size
     alone = bare_atom(size)

@@ -1,4 +1,4 @@
-"""Graphs as text that round-trips: tests are files, and the cache key is text."""
+"""Graphs as text that can be read back: tests are files, and the cache key is text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def show(graph: Graph) -> str:
 
 
 def about(graph: Graph) -> str:
-    """Return the names of parameters and sizes as a comment above the text; empty if no names are known."""
+    """Return the names of parameters and sizes as a comment for above the text; empty if no names are known."""
     if len(graph.names) != len(graph.parameters) or not all(map(str.isidentifier, graph.names)):
         return ""
     called = [f"%{k} is {name}" for k, name in enumerate(graph.names)]
@@ -74,7 +74,7 @@ _SIGNS = re.compile(r"\W")  # in the symbols of a region that nothing has number
 
 @dataclass(frozen=True, eq=False)
 class _Sizes:
-    """How the values of one graph are written: nodes and regions by their numbers."""
+    """Writes the values of one graph as text: nodes and regions by their numbers."""
 
     numbers: Mapping[Node, str]
     regions: dict[Graph, str]
@@ -83,11 +83,11 @@ class _Sizes:
         return size_as_text(size, lambda a: self.numbers[a] if isinstance(a, Node) else _SIGNS.sub("_", str(a)))
 
     def type(self, t: Type) -> str:
-        """Return a type with its sizes as they are written, whatever sizes were seen at capture."""
+        """Return a type as text, with its sizes as they are written, whatever sizes were seen at capture."""
         return f"{t.dtype}[{', '.join(map(self.size, t.shape))}]" if t.shape else f"{t}"
 
     def within(self, parameter: Node) -> str:
-        """Return the known bounds of a parameter's value."""
+        """Return the known bounds of a parameter's value as text."""
         low, high = parameter.params.get("within") or (None, None)
         below = "" if low is None else f" from {self.value(low)}"
         return below if high is None else f"{below} below {self.value(high)}"
@@ -230,7 +230,7 @@ def _split(text: str) -> list[str]:
 
 
 def parse_type(text: str) -> Type:
-    """Read a type such as ``float64[n, 3]``."""
+    """Return the type that a text such as ``float64[n, 3]`` names."""
     return _typed(text, {})
 
 

@@ -59,7 +59,7 @@ Form = Literal["array", "scalar", "python", "tape"]
 
 @dataclass(frozen=True, eq=False)
 class Type:
-    """dtype, shape and rank-0 form of a value.
+    """The dtype, shape and rank-0 form of a value.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class Type:
 
 
 def array(dtype: Any, *shape: Size) -> Type:
-    """Shorthand for an array's type (a NumPy scalar's at rank 0)."""
+    """Return an array's type (a NumPy scalar's at rank 0)."""
     return Type(np.dtype(dtype), shape, "array" if shape else "scalar")
 
 

@@ -1,4 +1,4 @@
-"""What the standard asks of the array itself, beyond NumPy's methods: its namespace, its device, and DLPack."""
+"""What the standard requires of the array itself, beyond NumPy's methods: its namespace, its device, and DLPack."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
 
 
 def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """Return the array on a device; there is one."""
+    """Return the array on a device, of which there is one."""
     if stream is not None:
         raise ValueError(f"the device {DEVICE!r} has no streams")
     check_device(device)
@@ -41,7 +41,7 @@ def _dlpack(
     dl_device: Any = None,
     copy: bool | None = None,
 ) -> Any:
-    """Return the value as a DLPack capsule: read-only, or a copy where the consumer knows of no read-only memory."""
+    """Return the value as a DLPack capsule: read-only, or a copy if the consumer does not know read-only memory."""
     needs_value("DLPack")
     there = session.device_array(self.node)
     if hasattr(there, "__dlpack__") and (dl_device is None or dl_device[0] != _HOST):

@@ -1,4 +1,4 @@
-"""How a function of the standard reaches the captured one: its result is lazy, also where NumPy itself had to compute it."""
+"""How functions of the standard call captured ones: the result is lazy, even if NumPy itself had to compute it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEVICE = "cpu"
 
 
 def lazy(value: Any) -> Any:
-    """Return ``value`` with lazy arrays for the arrays in it."""
+    """Return ``value`` with its arrays replaced by lazy arrays."""
     if isinstance(value, Tensor):
         return owned(value)
     if isinstance(value, np.ndarray | np.generic):
@@ -34,16 +34,16 @@ def of_array(array: np.ndarray[Any, Any]) -> Tensor:
 
 
 def call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Return what the captured form of a NumPy function gives."""
+    """Return the result of the captured form of a NumPy function."""
     return lazy(call_numpy(function, tuple(map(lazy, args)), options))
 
 
 def ufunc(function: Any, *operands: Any) -> Any:
-    """Return what the captured form of a ufunc gives."""
+    """Return the result of the captured form of a ufunc."""
     return lazy(call_ufunc(function, "__call__", operands, {}))
 
 
 def check_device(device: Any) -> None:
-    """Refuse a device that is not there."""
+    """Raise ValueError for a device that does not exist."""
     if device is not None and device != DEVICE:
         raise ValueError(f"there is no device {device!r}: lazy arrays of this namespace live on {DEVICE!r}")

@@ -98,7 +98,7 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
 
 
 def _fitting(value: Any, dtype: Any) -> Any:
-    """Return a number to fill with, held against its data type: NumPy refuses an int that does not fit."""
+    """Return a number to fill with; raise NumPy's error for an integer that does not fit the data type."""
     if dtype is not None and isinstance(value, int):
         np.asarray(value, dtype)
     return value

@@ -1,4 +1,4 @@
-"""Data types of the standard, and the functions that ask about them."""
+"""Data types of the standard, and the functions that examine them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ALL = {"bool": bool} | KINDS["numeric"]
 
 @dataclass(frozen=True)
 class FloatInfo:
-    """What ``finfo`` says: limits of a floating-point data type, as Python floats."""
+    """The result of ``finfo``: limits of a floating-point data type, as Python floats."""
 
     bits: int
     eps: float
@@ -54,7 +54,7 @@ class FloatInfo:
 
 @dataclass(frozen=True)
 class IntegerInfo:
-    """What ``iinfo`` says: limits of an integer data type, as Python ints."""
+    """The result of ``iinfo``: limits of an integer data type, as Python ints."""
 
     bits: int
     max: int

@@ -1,4 +1,4 @@
-"""What the namespace can do, as the standard has it asked."""
+"""The capabilities of the namespace, as the standard has them queried."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class Info:
     """Capabilities, devices and data types of the namespace."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Return what is there of what the standard leaves open."""
+        """Return the capabilities that the standard leaves open."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
-        """Return the device that arrays are made on."""
+        """Return the device that arrays are created on."""
         return DEVICE
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
-        """Return the data types of arrays that are made without one being named."""
+        """Return the data types of arrays that are created without naming one."""
         check_device(device)
         return {"real floating": float64, "complex floating": complex128, "integral": int64, "indexing": int64}
 
@@ -44,5 +44,5 @@ class Info:
 
 
 def __array_namespace_info__() -> Info:  # noqa: N807  (the standard's name)
-    """Return what the namespace can do."""
+    """Return an object that tells the namespace's capabilities."""
     return Info()

@@ -88,7 +88,7 @@ def unique_values(x: Any, /) -> Tensor:
 
 
 def _as(x: Any, inverse: Tensor) -> Tensor:
-    """Return the inverse in the shape of ``x``, where ``x`` has no axes too."""
+    """Return the inverse in the shape of ``x``, also if ``x`` has no axes."""
     return inverse if np.ndim(x) else inverse.reshape(())
 
 

@@ -1,4 +1,4 @@
-"""Folds of integers by the ufuncs whose order does not matter: bits, the greatest divisor, the least multiple."""
+"""Folds of integers by ufuncs whose order does not matter: bitwise operations, greatest common divisor, least common multiple."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tensormagic.ops.op import Value
 
 
 def _lcm(x: Any, axis: Any) -> Value:
-    """Reduce one axis at a time, as NumPy requires."""
+    """Return ``np.lcm.reduce``, applied to one axis at a time, as NumPy requires."""
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     for k in sorted(axes, reverse=True):
         x = np.lcm.reduce(x, axis=k)
@@ -21,7 +21,7 @@ def _lcm(x: Any, axis: Any) -> Value:
 
 
 def _dtype(ufunc: np.ufunc) -> Callable[[np.dtype[Any]], np.dtype[Any]]:
-    """Return a function from the dtype of the elements to that of the result; it raises if NumPy has no loop for it."""
+    """Return a function from the dtype of the elements to that of the result, which raises DTypeError if NumPy has no loop for it."""
 
     def result(dtype: np.dtype[Any]) -> np.dtype[Any]:
         try:

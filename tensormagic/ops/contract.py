@@ -1,4 +1,4 @@
-"""Contractions: einsum of two operands by BLAS, longer ones along opt_einsum's path; ``@``, dot, inner and tensordot are such."""
+"""Contractions: einsum of two operands by BLAS, longer ones along opt_einsum's path; ``@``, dot, inner and tensordot use them."""
 
 from __future__ import annotations
 
@@ -31,6 +31,9 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Contract(Op):
     """The sum of products of two operands that ``params["subscripts"]`` names, ``"ij,jk->ik"``.
+
+    Every letter is in the result or in both operands, and none occurs twice in one operand; :func:`einsum` ensures
+    that.
 
     Every letter is in the result or in both operands, and none is twice in one operand: :func:`einsum` sees to it.
     """
@@ -182,7 +185,7 @@ def recipe_of(subscripts: str) -> Recipe:
 
 
 def operands_of_matmul(subscripts: str, given: Sequence[str]) -> list[str] | None:
-    """Return the texts of the operands of ``np.matmul``, if the contraction is just that, or None."""
+    """Return the texts of the operands of ``np.matmul`` if the contraction is just that, or None."""
     recipe = recipe_of(subscripts)
     if recipe.out is not None or recipe.way in {"outer", "merged"}:
         return None
@@ -216,7 +219,9 @@ def _by_merging(recipe: Recipe, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]
 
 
 def _of_matmul(a: str, b: str, shared: list[str]) -> str | None:
-    """Return the letters of the result of ``np.matmul``, if that computes the contraction over the last axis of ``a``, or None.
+    """Return the letters of ``np.matmul``'s result if that computes the contraction over the last axis of ``a``, or None.
+
+    None also for a stack of matrices times one matrix: as one taller matrix it is a single call of BLAS.
 
     None also for a stack of matrices times one matrix: as one taller matrix it is a single call of BLAS.
     """

@@ -1,4 +1,4 @@
-"""Functions of a user's rules that no graph can look into: Numba's, C's, np.vectorize's. A rule says that they are functions of numbers."""
+"""Functions mentioned in a user's rules that no graph can look into, such as Numba's, C's or np.vectorize's; a rule declares them pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Declared(Pointwise):
         """Do nothing: the op is not entered into the registry."""
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
-        """None without tangents; else raise, since an opaque function has no derivative unless a rule replaces it."""
+        """Return None if there are no tangents, else raise: an opaque function has no derivative unless a rule replaces it."""
         if all(t is None for t in tangents):
             return None
         raise DifferentiationError(
@@ -106,7 +106,7 @@ def _takes_arrays(function: Callable[..., Any], points: Sequence[Value], single:
 
 
 def _guarded(function: Callable[..., Any], name: str) -> Callable[..., Value]:
-    """Return the function of float64 arrays, which it must not keep; wider dtypes are refused, as SciPy's functions do."""
+    """Return the function of float64 arrays, given copies of them; wider dtypes are refused, as SciPy's functions do."""
 
     def call(*values: Value) -> Value:
         if any(np.asarray(v).dtype.itemsize > FLOAT.itemsize for v in values):

@@ -71,7 +71,7 @@ def _transform(
     back: Callable[[Node, Node], Node],
     doc: str,
 ) -> Opaque:
-    """Return a transform along one axis: linear, so its own derivative."""
+    """Return the op of a transform along one axis, which is linear, so its own derivative."""
     op: Opaque
     function = getattr(np.fft, name)
 
@@ -114,7 +114,7 @@ def _irfft_type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
 
 
 def _irfft_back(node: Node, cotangent: Node) -> Node:
-    """Return the transpose: each frequency counts twice, except those that are their own mirror image."""
+    """Return the transpose of ``irfft``: each frequency counts twice, except those that are their own mirror image."""
     axis, n = node["axis"], node["n"]
     spectrum = conjugate(make(RFFT, (cotangent,), axis=axis, n=n, norm=_INVERSE[node["norm"]]))
     frequency = iota(spectrum.type.shape, axis)
@@ -252,7 +252,7 @@ def irfft2(x: Node, s: Sizes = None, axes: Axes = _LAST_TWO, norm: str | None = 
 
 
 def _rotated(x: Node, axes: int | Axes, first: Callable[[Size], Size]) -> Node:
-    """Return each axis rolled so that it begins at ``first(extent)``."""
+    """Return ``x`` with each axis rolled so that it begins at ``first(extent)``."""
     chosen = tuple(range(x.type.ndim)) if axes is None else (axes,) if isinstance(axes, int) else axes
     for axis in (normalise_axis(a, x.type.ndim) for a in chosen):
         extent = x.type.shape[axis]

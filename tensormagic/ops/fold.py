@@ -1,4 +1,4 @@
-"""Folds: ops that run along axes with an accumulator, and drop the axes or keep every step; and the stable row functions."""
+"""Folds: ops that run along axes with an accumulator, and drop the axes or keep every step; and numerically stable functions of rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def axes_of(x: Node, axis: int | tuple[int, ...] | None) -> tuple[int, ...]:
 
 
 def fold(op: Op, x: Node, axes: tuple[int, ...], *, keepdims: bool = False) -> Node:
-    """Reduce by ``op`` over ``axes``; with ``keepdims`` they stay with extent 1."""
+    """Return ``x`` reduced by ``op`` over ``axes``; with ``keepdims`` they stay with extent 1."""
     result = _taken_together(op, x, axes)
     return expand_dims(result, axes) if keepdims else result
 
@@ -55,14 +55,14 @@ def spread(node: Node, like: Node, axes: tuple[int, ...]) -> Node:
 
 
 def _widen(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """NumPy's accumulator for sums and products: the platform integer for smaller ones."""
+    """Return NumPy's accumulator dtype for sums and products: the platform integer for smaller ones."""
     if dtype.kind in "bi":
         return np.dtype(np.int64)
     return np.dtype(np.uint64) if dtype.kind == "u" else dtype
 
 
 def _sum(x: np.ndarray[Any, Any], axis: Any) -> Value:
-    """NumPy's sum; booleans are counted, which is several times as fast."""
+    """Return NumPy's sum; booleans are counted, which is several times as fast."""
     return np.intp(np.count_nonzero(x)) if axis is None and x.dtype == np.bool_ else np.add.reduce(x, axis=axis)
 
 
@@ -105,7 +105,7 @@ PROD = Fold(
 
 
 def _extreme_tangent(node: Node, t: Node) -> Node:
-    """Return the mean of the tangents at the extreme elements."""
+    """Return the tangent of an extremum: the mean of the tangents at the extreme elements."""
     x, axes = node.args[0], node["axes"]
     hit = equal(x, spread(node, x, axes))
     ties = reduce_sum(astype(hit, t.type.dtype), axes)
@@ -263,7 +263,10 @@ CUMSUM = Row(
 
 
 def _cumprod_tangent(node: Node, t: Node) -> Node:
-    """Through the n-by-n array whose k-th row holds the first k factors: correct for zero factors, at every order."""
+    """Return the tangent of ``cumprod``, by the n-by-n array whose k-th row holds the first k factors.
+
+    It is correct for zero factors, at every order.
+    """
     x, (axis,) = node.args[0], node["axes"]
     n = x.type.shape[axis]
     wide = (*x.type.shape[:axis], n, *x.type.shape[axis:])
@@ -329,7 +332,10 @@ def _others_numpy(x: Any, axis: Any) -> Value:
 
 
 def _others_tangent(node: Node, t: Node) -> Node:
-    """Through the n-by-n array that leaves out one factor per row: correct for zero factors, at every order."""
+    """Return the tangent of ``prod_others``, by the n-by-n array that leaves out one factor per row.
+
+    It is correct for zero factors, at every order.
+    """
     x, axes = node.args[0], node["axes"]
     order = (*(k for k in range(x.type.ndim) if k not in axes), *axes)
     kept = tuple(x.type.shape[k] for k in order[: x.type.ndim - len(axes)])
@@ -357,7 +363,7 @@ PROD_OTHERS = Row(
 
 
 def prod_others(x: Node, axes: tuple[int, ...]) -> Node:
-    """For each element, the product of the other elements over ``axes``."""
+    """Return for each element the product of the other elements over ``axes``."""
     return row(PROD_OTHERS, x, axes)
 
 

@@ -1,4 +1,4 @@
-"""The fold kind: elements along axes taken together, or one after the other. The folds are in fold.py."""
+"""The fold kind: ops that combine elements along axes, all together or one after the other. The folds are in fold.py."""
 
 from __future__ import annotations
 

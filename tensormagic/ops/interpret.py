@@ -1,4 +1,4 @@
-"""Closed graphs by NumPy, node by node; an array that is stored into, and that nothing reads any more, is stored into in place."""
+"""Runs closed graphs with NumPy, node by node; an array that nothing reads any more is stored into in place."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ _ONE = _alone([object()])
 
 
 def interpret(graph: Graph, values: Iterable[Value]) -> list[Value]:
-    """Run a closed graph with NumPy."""
+    """Return the results of a closed graph, run with NumPy."""
     return run(graph, list(values))
 
 
@@ -209,15 +209,15 @@ class Watcher(Protocol):
     """An observer of running graphs. Operands that it keeps are not stored into in place."""
 
     def starts(self, graph: Graph, table: Mapping[Node, Value]) -> None:
-        """A graph starts; ``table`` has the values known before its first step."""
+        """Tell that a graph starts; ``table`` has the values known before its first step."""
         ...
 
     def begins(self, node: Node, given: Sequence[Value]) -> None:
-        """``node`` is about to be computed from ``given``."""
+        """Tell that ``node`` is about to be computed from ``given``."""
         ...
 
     def ends(self, node: Node, value: Value) -> None:
-        """The node has been computed."""
+        """Tell that the node has been computed."""
         ...
 
 
@@ -250,7 +250,7 @@ def is_plain() -> bool:
 
 @dataclass
 class Iterations:
-    """What the iterations of a loop share.
+    """Values that the iterations of a loop share.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ class Iterations:
 
 
 def run(graph: Graph, values: list[Value], iterations: Iterations | None = None) -> list[Value]:
-    """As :func:`interpret`; ``values`` is emptied, so that arrays held by nothing else may be stored into."""
+    """Return the results as :func:`interpret`; ``values`` is emptied, so that arrays held by nothing else may be stored into."""
     other = elsewhere.get()
     if other is not None:
         found = other.whole(graph, values, None if iterations is None else iterations.moving)

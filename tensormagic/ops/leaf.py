@@ -63,7 +63,7 @@ IOTA = Leaf(
 
 
 def _iota_rows(node: Node, _axes: Axes, rows: Size) -> int:
-    """Along the rows it numbers them: a chunk is told how many rows come before it."""
+    """Return the axis of rows: along it the chunk's index counts on from the rows before it."""
     axis = rows_in(node["shape"], rows)
     if axis is None:
         raise Mixed("has a shape that follows from the number of rows")
@@ -91,13 +91,13 @@ _WHOLE = {int, bool}
 
 @lru_cache(2048, typed=True)
 def _number(value: float) -> Node:
-    """Return the constant of a number whose equals all have its bits."""
+    """Return the constant of a number that differs in bits from no number equal to it."""
     bits = Bits.of(value)
     return make(CONSTANT, type=python(type(value)), bits=bits)
 
 
 def size_node(size: Size) -> Node:
-    """Return a size as a Python integer's node."""
+    """Return a size as the node of a Python integer."""
     if isinstance(size, int):
         return constant(size)
     only = bare_atom(size)

@@ -1,7 +1,8 @@
-"""Loops as Python: the NumPy tier runs the text of a loop, regions inside included, in place of node after node.
+"""Loops as Python source: the NumPy tier runs the source of a loop, with the regions inside it, instead of one node after the other.
 
-An op says what it is as a Python expression (:meth:`Op.expression`); where it says nothing, the text calls its ``evaluate``.
-The schedule is the interpreter's own (:mod:`tensormagic.ops.interpret`), and so are values, errors and guards.
+An op gives its value as a Python expression (:meth:`Op.expression`); for one that gives none, the text calls its
+``evaluate``. The schedule is the interpreter's own (:mod:`tensormagic.ops.interpret`), and so are values, errors and
+guards.
 """
 
 from __future__ import annotations
@@ -179,13 +180,13 @@ class Scope:
         return self.drops(node) and not without_ones(node.type.shape)
 
     def is_dropped(self, node: Node, name: str) -> bool:
-        """Whether ``name`` holds a slice without its axes of extent 1, or the value to which the reshape ``node`` only adds such axes."""
+        """Return whether ``name`` holds a slice without its axes of extent 1, or the value to which the reshape ``node`` adds them."""
         if node in self.names and node.op is SLICE and self.names[node] == name:
             return self.drops(node)
         return bool(node.args) and node.op is RESHAPE and self.names.get(node.args[0]) == name
 
     def overwritten(self, node: Node) -> tuple[str, str] | None:
-        """Return an operand of the result's type that is dead afterwards, and the condition that only its variable holds it; or None."""
+        """Return an operand of the result's type that is dead afterwards, and the condition that only its variable holds it; else None."""
         for a in node.args:
             name = self.names[a]
             dead = a in self._last and name in self._made and name not in self._fixed and self._alive[name] == 1
@@ -265,7 +266,7 @@ class Scope:
         self.text.drop([name for name in self._made if name not in self._fixed and name not in targets])
 
     def end(self) -> None:
-        """Drop what was the same at every iteration."""
+        """Write that the values which were the same at every iteration are dropped."""
         self.text.drop(sorted(self._kept))
 
     # steps ------------------------------------------------------------------------------------------------------------
@@ -291,7 +292,7 @@ class Scope:
         self.text.within.pop()
 
     def _alias(self, step: Step) -> str | None:
-        """Return an existing name for a node: one of several results, or a move that its readers redo themselves, or None."""
+        """Return an existing name for a node (one of several results, or a move that its readers redo themselves), or None."""
         node = step.node
         if node.op is ITEM and node.args[0] in self._parts:
             return self._parts[node.args[0]][node["index"]]
@@ -302,7 +303,7 @@ class Scope:
         return self.names[node.args[0]] if node.op.is_aside(node, self) else None
 
     def _inside(self, step: Step) -> bool:
-        """Write a region inline; False for any other op."""
+        """Write a region inline, and return True; return False for any other op."""
         write = getattr(step.node.op, "written", None)
         if write is None or self.text.depth > DEEPEST:
             return False
@@ -327,7 +328,7 @@ class Scope:
         self._drop((*step.before, *step.after))
 
     def _stored(self, step: Step) -> bool:
-        """Write a store, in place or into a copy if something else reads the array; False if the op cannot be written so."""
+        """Write a store, in place or into a copy if other nodes read the array; return False if the op cannot be written so."""
         node, text = step.node, self.text
         if step.reuse is None or not hasattr(node.op, "store"):
             return False

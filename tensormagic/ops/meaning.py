@@ -1,4 +1,4 @@
-"""What an operation is, in one line for somebody who did not write it: its own doc, and how NumPy or SciPy calls it."""
+"""One-line explanations of operations for users: the op's own doc, and how NumPy or SciPy calls it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST = 60  # of a notation
 
 
 def meaning(op: Operation) -> str:
-    """Return its doc, followed by NumPy's or SciPy's name in brackets, if there is one.
+    """Return the op's doc, followed by NumPy's or SciPy's name in brackets, if there is one.
 
     >>> meaning(registry["softplus"]), meaning(registry["xlogy"])
     ('log(1 + exp(x)), without overflow (np.logaddexp(x, 0))', 'x log(y), which is 0 for x = 0 (scipy.special.xlogy)')
@@ -27,7 +27,7 @@ def meaning(op: Operation) -> str:
 
 
 def of_node(node: Node) -> str:
-    """As :func:`meaning`; for a contraction with its subscripts, as ``np.einsum`` takes them."""
+    """Return :func:`meaning` of a node's op; for a contraction with its subscripts, as ``np.einsum`` takes them."""
     if node.op is not CONTRACT:
         return meaning(node.op)
     return _joined(node.op.doc, f'np.einsum("{node["subscripts"]}", ...)')

@@ -1,4 +1,4 @@
-"""Moves: ops that change where elements are and not what they are, each with its shape, NumPy call, index map and transpose."""
+"""Moves: ops that change where elements are, not their values, each with its shape, NumPy call, index map and transpose."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ def _quotient(total: Size, known: Size) -> Size | None:
 
 
 def expand_dims(x: Node, axes: tuple[int, ...]) -> Node:
-    """Insert axes of extent 1, at positions in the result."""
+    """Return ``x`` with axes of extent 1 inserted, at positions in the result."""
     rest = iter(x.type.shape)
     rank = x.type.ndim + len(axes)
     return reshape(x, tuple(1 if k in axes else next(rest) for k in range(rank)))
@@ -359,7 +359,7 @@ def _slice_text(node: Node, x: str, scope: Any) -> str | None:
 
 
 def _slice_rows(node: Node, axes: Axes, rows: Size) -> int:
-    """Return the axis of rows for a slice of all rows, or of all but a fixed number of first and last ones."""
+    """Return the axis of rows for a slice of all rows, or of all but a fixed number of first and last ones; raise Mixed for others."""
     axis = common_axis(axes)
     start, length, step = node["slices"][axis]
     less = missing_rows(length, node.args[0].type.shape[axis])
@@ -439,7 +439,7 @@ def _concatenate_shape(args: tuple[Node, ...], params: Mapping[str, Any]) -> Sha
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Concatenate(Move):
-    """The one move with several operands."""
+    """The only move with several operands."""
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
         if all(t is None for t in tangents):

@@ -1,4 +1,4 @@
-"""The move kind: ops that change where elements are and not what they are; and how shapes are broadcast and told."""
+"""The move kind: ops that change where elements are, not their values; and how shapes are broadcast and printed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Index(NamedTuple):
     offset: Size = 0
 
     def through(self, start: Size, step: int) -> Index:
-        """Return the same index into a slice that begins at ``start`` with ``step``."""
+        """Return the same index in an array of which a slice begins at ``start`` with ``step``."""
         return Index(self.variable, self.step * step, self.offset * step + start)
 
 
@@ -102,7 +102,7 @@ def same(left: Size, right: Size) -> bool:
 
 
 def broadcast_shapes(shapes: Sequence[Shape]) -> Shape:
-    """NumPy's broadcasting of shapes; only an extent that is literally 1 is stretched."""
+    """Return the shape that NumPy broadcasts shapes to; only an extent that is literally 1 is stretched."""
     axes = [s for s in shapes if s]
     if not axes or all(s == axes[0] for s in axes[1:]):
         return axes[0] if axes else ()

@@ -1,4 +1,4 @@
-"""The identity of a value that the user has named: no other value is it, though it may hold the same. Closed graphs have none of it."""
+"""The identity of a value that the user has named, so that it stays distinct from equal values. Closed graphs do not contain it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _serial = itertools.count()
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Named(Move):
-    """The identity, with an identity of its own."""
+    """The identity, whose every node is distinct."""
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, object]) -> Type:
         del params

@@ -1,4 +1,4 @@
-"""What an op is: a record that answers, through its kind, what its type, value, derivative and loop code are."""
+"""The base class of the ops of the registry: an op is a record, whose kind implements its type, value, derivative and loop code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AWAY: set[type] = set()  # the classes of arrays on devices: without axes they s
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Op(Operation):
-    """One operation of the registry. A subclass is a *kind*, which answers every question for all of its ops."""
+    """One operation of the registry. A subclass is a *kind*, which implements the methods for all of its ops."""
 
     kind = "op"
 

@@ -153,11 +153,11 @@ class Store(Opaque):
         return self.reuse(node, [np.array(values[0], order="C"), *values[1:]], size)
 
     def reuse(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
-        """As ``evaluate``, in the memory of the first operand, which nothing else reads."""
+        """Return the value as ``evaluate``, in the memory of the first operand, which nothing else reads."""
         return super().evaluate(node, values, size)
 
     def store(self, node: Node, given: Sequence[str], scope: Any) -> tuple[str, Callable[[str], str]] | None:
-        """Texts for a loop: the copy of the array, and a statement that stores into a given name; None if a size is symbolic."""
+        """Return texts for a loop: the copy of the array, and a statement that stores into a given name, or None if a size is symbolic."""
         if any(isinstance(v, Dim) for v in node.params.values()):
             return None
         rest = ", ".join([*given[1:], *(f"{k}={v!r}" for k, v in node.params.items())])
@@ -172,7 +172,7 @@ def concrete(params: Mapping[str, Any], size: Callable[[Size], int]) -> dict[str
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Item(Op):
-    """One result of a node with several."""
+    """One result of a node with several results."""
 
     kind = "leaf"
     any_dtype = True

@@ -27,7 +27,7 @@ Signature = tuple[tuple[np.dtype[Any], ...], np.dtype[Any]]
 
 
 def ufunc_dtypes(ufunc: np.ufunc) -> Callable[[Sequence[Weak]], Signature]:
-    """NumPy's own choice of loop for a ufunc with one result."""
+    """Return a function for NumPy's own choice of loop for a ufunc with one result."""
 
     def resolve(operands: Sequence[Weak]) -> Signature:
         *loop, out = ufunc.resolve_dtypes((*operands, None))
@@ -112,7 +112,7 @@ class Pointwise(Op):
         return astype(make(self, nodes), out) if is_stored(out) else make(self, nodes)
 
     def resolve(self, types: Sequence[Type]) -> Signature:
-        """Return the dtypes of the loop for operands of these types (NEP 50)."""
+        """Return the dtypes of the loop for operands of these types (NEP 50); raise DTypeError if there is none."""
         try:
             return _loop(self, tuple([(t.dtype, t.form == "python") for t in types]))
         except TypeError as error:
@@ -203,7 +203,7 @@ class Pointwise(Op):
         return self.between(node)
 
     def scalar_source(self, node: Node) -> str | None:
-        """Return the scalar expression for the node's dtypes, or None where it runs in NumPy."""
+        """Return the scalar expression for the node's dtypes, or None if it runs in NumPy."""
         dtype = node.args[0].type.dtype
         if isinstance(self.source, str):
             return self.source if dtype.kind == "f" and dtype.itemsize in {4, 8} else None
@@ -264,7 +264,7 @@ def whole_number(node: Node) -> int | None:
 
 
 def _shifted(node: Node, given: Sequence[str], *, weak: bool) -> str | None:
-    """Python's shift operator, for a constant shift by less than the number of bits: then it equals NumPy's; else None."""
+    """Return Python's shift operator for a constant shift by less than the number of bits, as it then equals NumPy's, or None."""
     sign = {"left_shift": "<<", "right_shift": ">>"}.get(node.op.name)
     if sign is None or len({(a.type.dtype, a.type.form) for a in node.args}) != 1:
         return None
@@ -436,7 +436,7 @@ ASTYPE = Cast(name="astype", weight=2, keeps_sign=True, numpy=_to_kind, source="
 
 
 def astype(x: Node, dtype: Any) -> Node:
-    """Return ``x.astype(dtype)``; a constant is converted at once, a Python number that does not fit raises as in NumPy."""
+    """Return ``x.astype(dtype)``; a constant is converted at once, and a Python number that does not fit raises as in NumPy."""
     dtype = np.dtype(dtype)
     if x.type.dtype == dtype:
         return x

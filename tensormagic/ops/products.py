@@ -1,4 +1,4 @@
-"""Products of matrices as NumPy code writes them: which operand is transposed, and which stands first."""
+"""Matrix products as NumPy code writes them: which operand is transposed, and which comes first."""
 
 from __future__ import annotations
 

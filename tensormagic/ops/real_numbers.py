@@ -1,4 +1,4 @@
-"""The real numbers that ops are at real numbers, by mpmath: what the errors of float64 are measured against."""
+"""Exact values of ops at real numbers, by mpmath, which the errors of float64 are measured against."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ DIGITS = 700
 
 
 class UnknownError(Exception):
-    """Something has no definition over real numbers; its text is the name of an op."""
+    """Raised if something has no definition over real numbers; its text is the name of an op."""
 
 
 @cache
 def numbers() -> Any:
-    """Return an mpmath context with enough digits; raises ImportError if mpmath is not installed."""
+    """Return an mpmath context with enough digits; raise ImportError if mpmath is not installed."""
     import mpmath
 
     mp = mpmath.mp.clone()

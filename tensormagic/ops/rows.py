@@ -1,8 +1,8 @@
-"""Where the rows of a batch are in the result of an op, for where they are in its operands: what the rules of the kinds share.
+"""The axis along which the rows of a batch lie in the result of an op, given that in its operands: what the rules of the kinds share.
 
-Rows are split into chunks of neighbours. A rule gives the axis that has the rows in the result, or, for a reduction over them, the
-name of the ufunc that puts those of two chunks together. An axis of rows may be shorter than the batch by a number: its element k
-is then made of the rows from k on, as that of ``x[1:] - x[:-1]`` is.
+Rows are split into chunks of neighbours. A rule gives the axis of rows in the result, or, for a reduction over them,
+the name of the ufunc that combines the results of two chunks. An axis of rows may be shorter than the batch by a
+number: its element k is then computed from the rows from k on, as that of ``x[1:] - x[:-1]`` is.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ def shifted(axis: int, by: int) -> int:
 
 
 class Mixed(Exception):  # noqa: N818 (caught where the user's line is known)
-    """Raised when rows are mixed in a way that has no rule."""
+    """Raised if rows are combined in a way that has no rule."""
 
 
 def common_axis(axes: Sequence[int | None]) -> int:
-    """Return the axis of rows that all operands have."""
+    """Return the axis of rows that all operands have; raise Mixed if it is not the same."""
     found = set(axes)
     if found == {None}:
         raise Mixed("has a size that follows from the number of rows")
@@ -91,7 +91,7 @@ def common_axis(axes: Sequence[int | None]) -> int:
 
 
 def other_axis(axes: Axes, own: Sequence[int]) -> int:
-    """Return the axis of rows for an op that runs along its own axes and keeps the shape."""
+    """Return the axis of rows for an op that runs along its own axes and keeps the shape; raise Mixed if these are the same."""
     axis = common_axis(axes)
     if axis in own:
         raise Mixed("runs along the rows, and each of these depends on others")

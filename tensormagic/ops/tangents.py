@@ -1,4 +1,4 @@
-"""Sums and products of tangents and cotangents: what a mask makes zero stays zero, whatever it is multiplied by."""
+"""Sums and products of tangents and cotangents, in which masked zeros stay zero, whatever they are multiplied by."""
 
 from __future__ import annotations
 

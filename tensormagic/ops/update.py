@@ -1,4 +1,4 @@
-"""Updates: an array with a part replaced or added to; the functional form of a store, and the transpose of a slice."""
+"""Updates: an array with a part replaced or added to, the functional form of a store and the transpose of a slice."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Update(Op):
         return self.reuse(node, [np.array(values[0], order="C"), values[1]], size)
 
     def reuse(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
-        """As ``evaluate``, in the memory of the first operand, which nothing else reads."""
+        """Return the value as ``evaluate``, in the memory of the first operand, which nothing else reads."""
         result = values[0]
         part = concrete_slices(node, size)
         if self.adds:
@@ -54,7 +54,7 @@ class Update(Op):
         return result
 
     def store(self, node: Node, given: Sequence[str], scope: Any) -> tuple[str, Callable[[str], str]]:
-        """Texts for a loop: the copy of the array, and a statement that stores into a given name."""
+        """Return texts for a loop: the copy of the array, and a statement that stores into a given name."""
         drops = scope.is_dropped(node.args[1], given[1])
         part = places(node["slices"], node.type.shape, scope, drops=drops)
         sign = "+=" if self.adds else "="

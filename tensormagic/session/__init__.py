@@ -1,4 +1,7 @@
-"""Computing what is wanted: close, rewrite, run on the tier that is ready, remember. The names that the floors above use."""
+"""Computes requested values: closes their graph, rewrites it, runs it on the tier that is ready, and keeps the values.
+
+The names that the floors above use.
+"""
 
 from tensormagic.session.background import later
 from tensormagic.session.closing import close_over

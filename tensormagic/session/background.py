@@ -1,4 +1,4 @@
-"""Computing in the background: on another thread, over the inputs as they were."""
+"""Computing in the background: on another thread, with the present values of the inputs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ Later = tuple[list[Node], Callable[[], dict[Node, Any]], set["Future[Any]"]]
 
 
 def later(nodes: Sequence[Node]) -> Later:
-    """Prepare to compute ``nodes`` on another thread, over their inputs' present values: what to compute, how, and what it waits for.
+    """Prepare to compute ``nodes`` on another thread; return the nodes to compute, a function that does it, and what it waits for.
+
+    The inputs have their present values.
 
     Raises
     ------
@@ -89,7 +91,7 @@ def _apart_from_here(nodes: Sequence[Node], wanted: Sequence[Node]) -> tuple[lis
 def _computing(
     program: Executable, leaves: Sequence[Node], values: Sequence[Any], sizes: dict[Any, int], sites: residence.Sites
 ) -> Callable[[], list[Any]]:
-    """Return a function that computes a program's results for the present values, on the device or here."""
+    """Return a function that computes a program's results for the present values, on the device or on the host."""
     on_device = program.device != "cpu" and not floating.raises() and program.is_for_device(sizes, values)
     if not on_device:
         values = [residence.hosted(v, leaf) for leaf, v in zip(leaves, values, strict=True)]

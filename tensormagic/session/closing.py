@@ -1,4 +1,4 @@
-"""Closing a graph over what is wanted: cut at inputs and at values that are there, where no rule sees more in the whole."""
+"""Closing a graph over requested nodes: it is cut at inputs and at known values, unless rules see more in the whole graph."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ def close_over(
     nodes: Sequence[Node], leaves: Sequence[Node] = (), guards: Any = (), *, use_values: bool = True
 ) -> Closed:
     """Return the graph of ``nodes``, cut at inputs and at known values, except where rules see more in the whole than in its parts.
+
+    A constant stays a constant even if its value was computed, as equal constants are one node wherever they are
+    used.
 
     A constant stays a constant even if its value was computed, as equal constants are one node wherever they are used.
     """

@@ -1,4 +1,7 @@
-"""Demand: what is wanted is closed over, run by one program on the tier that is ready, and kept. Knows graphs and backends, no notebook."""
+"""Demand: the graph of requested nodes is closed, run by one program on the tier that is ready, and its values are kept.
+
+Knows no notebook.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ def stays(leaf: Node) -> bool:
 
 
 def _held(leaf: Node) -> Any:
-    """Return a leaf's value where it is stored; recomputed if it was dropped."""
+    """Return a leaf's value where it is stored, recomputed if it was dropped."""
     found = kept.held(leaf)
     if found is None:
         have([leaf])
@@ -108,7 +111,7 @@ def _have(nodes: Sequence[Node]) -> None:
 
 
 def _run(pending: list[Node], there: MutableMapping[Node, Any]) -> list[Any]:
-    """Compute ``pending`` by one program; nodes on the way that are worth keeping are added to it."""
+    """Return the values of ``pending``, computed by one program; nodes on the way that are worth keeping are added to ``pending``."""
     again = all(any(n in table for table in kept.values.every()) for n in pending)  # at another level
     pending += live_values.beside(pending, kept.is_near if in_use else there.__contains__)
     closed, values, sizes = _by_form(pending) or bound(pending)
@@ -169,7 +172,7 @@ def number_of(size: Size) -> int:
 
 
 def bound(nodes: Sequence[Node]) -> tuple[Closed, list[Any], dict[Any, int]]:
-    """Return the graph of ``nodes``, the values of its parameters, and the sizes; cut at known values."""
+    """Return the graph of ``nodes``, the values of its parameters, and the sizes; it is cut at known values."""
     closed = close_over(nodes)
     values = [_held(leaf) for leaf in closed.leaves]
     for guard in closed.before:
@@ -186,7 +189,7 @@ _forms = Forms()
 
 
 def _by_form(nodes: Sequence[Node]) -> tuple[Closed, list[Any], dict[Any, int]] | None:
-    """:func:`bound` for a value that an iteration run by Python asks for, if its graph has the form of a known one; else None."""
+    """Return :func:`bound`'s result for a value that an iteration run by Python asks for, if its graph has a known form, or None."""
     if len(nodes) > 1 or not context.is_driven() or config.device != "cpu" or in_use:
         return None
     table = kept.values.table()
@@ -213,6 +216,8 @@ def _extent(a: Atom) -> int:
 
 def _as_built(node: Node) -> None:
     """Compute a node as soon as code has built it, unless it depends on a region's arguments, which have no values.
+
+    Operands built earlier were computed then; an operand that is built again raises its errors again.
 
     Operands built earlier were computed then; an operand that is built again raises its errors again.
     """

@@ -1,4 +1,4 @@
-"""The values that are there, and those that come from the background. Computes nothing."""
+"""The computed values, and those that are being computed in the background. Computes nothing."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def keep(known: Mapping[Node, Node]) -> None:
 
 
 def is_computed(node: Node) -> bool:
-    """Return whether the value of ``node`` is there."""
+    """Return whether the value of ``node`` is known."""
     return node in values.here() or node.op is CONSTANT
 
 
@@ -116,7 +116,7 @@ def is_frozen(value: np.ndarray[Any, Any]) -> bool:
 
 
 def number(size: Size) -> int:
-    """Return the number of a size: seen at capture, or computed."""
+    """Return the number of a size, seen at capture or computed."""
     if isinstance(size, int):
         return size
     there = values.here()
@@ -124,7 +124,7 @@ def number(size: Size) -> int:
 
 
 def let_go(wanted: Sequence[Node]) -> None:
-    """Drop values that nobody has any more, once many have come."""
+    """Drop values that nobody can reach any more, once many have been added."""
     global _fresh
     if _fresh > live_values.SEARCH_BYTES:
         _fresh = 0

@@ -1,4 +1,4 @@
-"""The executables that are kept: one for equal graphs, and the oldest are let go."""
+"""Executables: equal graphs share one, and the least recently used ones are dropped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LAST = 16  # programs that are kept whatever their size
 
 
 def executable(graph: Graph, level: str | None = None) -> Executable:
-    """Return the executable of a closed graph: the same one for an equal graph."""
+    """Return the executable of a closed graph; equal graphs share one."""
     chosen = choices(level or "")
     key = (graph, chosen)
     with lock:
@@ -68,7 +68,7 @@ def prepare() -> None:
 
 
 def forget(graph: Graph) -> None:
-    """Drop what is kept for a graph."""
+    """Drop the executables of a graph."""
     with lock:
         for key in [k for k in _executables if k[0] == graph]:
             del _executables[key]

@@ -1,4 +1,4 @@
-"""How far a thread is with what it computes, for another one that looks at it. It changes nothing in what is computed."""
+"""The progress of a thread's computation, for another thread that displays it. It changes nothing in the computation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Far(NamedTuple):
 
 @dataclass
 class Doing:
-    """What a thread is doing, updated as it goes on.
+    """A thread's current work, updated as it goes on.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Doing:
 
     @property
     def shown(self) -> tuple[Executable | work.Stage, float] | None:
-        """What is displayed of all that is being done, and its start time; None if nothing is done."""
+        """The displayed part of the work, and its start time, or None if nothing is done."""
         work = list(self.work)
         return shown(work) if work else None
 
@@ -55,7 +55,7 @@ class Doing:
         return None if found is None else self.far_with(*found)
 
     def far_with(self, what: Executable | work.Stage, since: float) -> Far:
-        """Return how far it is with something."""
+        """Return the progress of the work ``what``, which started at ``since``."""
         elapsed = time.perf_counter() - since
         if isinstance(what, work.Counted):
             return Far(f"{what} · {elapsed:.0f} s", what.done / max(what.count, 1), elapsed)
@@ -75,7 +75,7 @@ class Doing:
         return Far(" · ".join(parts), fraction, elapsed)
 
     def _iteration(self, tier: str) -> tuple[int, int] | None:
-        """Return the iteration of the outermost loop, and the number of iterations, or 0, or None if there is no loop."""
+        """Return the iteration of the outermost loop and the number of iterations (0 if unknown), or None if there is no loop."""
         if tier not in _TIERS:
             return None
         for iteration, count in self.loops[:1]:
@@ -90,7 +90,7 @@ def shown(doing: Sequence[tuple[Executable | work.Stage, float]]) -> tuple[Execu
 
 
 def doing() -> Doing:
-    """Return what this thread does."""
+    """Return the current work of this thread."""
     return Doing(work.own.work, turning.loops, stoppable.flags)
 
 

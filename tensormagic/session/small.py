@@ -1,4 +1,4 @@
-"""Small operations of values that are there, which NumPy computes at once: no graph is closed for them."""
+"""Small operations on known values, which NumPy computes at once, without closing a graph."""
 
 from __future__ import annotations
 
@@ -76,6 +76,8 @@ def _few(node: Node) -> list[Node] | None:
     """Return the uncomputed nodes that ``node`` needs, in order, or None if there is more than one small operation among them.
 
     Moves and stores do not count, nor does anything between integers and booleans: no rule makes these more accurate.
+
+    Moves and stores do not count, nor does anything between integers and booleans: no rule makes these more accurate.
     """
     found: set[Node] = set()
     there = kept.values.here()
@@ -102,7 +104,11 @@ _age = operator.attrgetter("serial")  # a node is made after what it needs
 
 
 def read_from(node: Node) -> list[Node]:
-    """Uncomputed small arrays of which ``node`` reads a part: each is computed once, instead of for each part.
+    """Return uncomputed small arrays of which ``node`` reads a part: each is computed once, instead of for each part.
+
+    A data-dependent size comes first. For a number computed from parts, only arrays count that no rule makes more
+    accurate together with it: integers, and results of library calls. A comparison uses the array's values as they
+    are.
 
     A data-dependent size comes first. For a number computed from parts, only arrays count that no rule makes more
     accurate together with it: integers, and results of library calls. A comparison uses the array's values as they are.

@@ -1,4 +1,4 @@
-"""A rewritten graph on its tiers: which one runs next, and when it is compiled. Knows no values but those that it is given."""
+"""The tiers on which a rewritten graph runs: which one runs next, and when it is compiled. Knows no values but those that it is given."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Executable:
         return self._plan
 
     def compile(self) -> native.Handle:
-        """Start compiling, unless that has been done; planning happens on another thread if needed."""
+        """Start compiling, unless that has been done, and return the handle; planning happens on another thread if needed."""
         if self._handle is None:
             self._handle = native.start(self._plan or partial(copy_context().run, lambda: self.plan))
         return self._handle
@@ -133,7 +133,7 @@ class Executable:
         return self.here(sizes, *values)
 
     def here(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
-        """Return the results, on the CPU, by the tier that is ready."""
+        """Return the results on the CPU, by the tier that is ready."""
         with work.working(self):
             return self._here(sizes, *values)
 
@@ -160,7 +160,9 @@ class Executable:
         return self.device == "cpu" and not (self.late or self.graph.is_wide or self.tells or self.calls)
 
     def plainly(self, sizes: dict[Any, int], values: Sequence[Any]) -> list[Any] | None:
-        """Return the results of machine code on the host, if that runs next and only computes.
+        """Return the results of machine code on the host, if that runs next and only computes, or None.
+
+        None also if it fails: :meth:`run` then handles the failure.
 
         None if it does not, or fails: :meth:`run` then handles the failure.
         """
@@ -189,7 +191,7 @@ class Executable:
         return self.run(sizes, *values)
 
     def bound(self, sizes: dict[Any, int]) -> Callable[[Sequence[Any]], list[Any] | None] | None:
-        """:meth:`plainly` for these sizes, with all lookups done; None if there is no such function yet."""
+        """Return :meth:`plainly` for these sizes, with all lookups done, or None if there is no such function yet."""
         machine: Any = self._native
         run = machine.bind(sizes) if machine is not None and self.is_plain else None
         return None if run is None else self._bound(run, sizes)
@@ -231,7 +233,7 @@ class Executable:
         return results
 
     def _afford(self, sizes: dict[Any, int]) -> None:
-        """Refuse a NumPy run that needs more memory than there is; sizes that need little are remembered."""
+        """Raise for a NumPy run that needs more memory than there is; sizes that need little are remembered."""
         key = tuple(sizes.values())
         if key in self._small:
             return
@@ -275,7 +277,7 @@ class Executable:
                     error.tensor_node = getattr(again, "tensor_node", None)  # type: ignore[attr-defined]
 
     def _is_quick(self, elapsed: float) -> bool:
-        """Whether a run by NumPy takes no long time, after one of machine code that took so long; a busy machine holds that up, too."""
+        """Return whether a NumPy run is quick after machine code took ``elapsed`` seconds, which a busy machine prolongs, too."""
         loops = any(n.op.kind == "region" for n in self.graph.nodes)
         return self.seconds.get("numpy", elapsed * SLOWER[loops]) < WORTH_WARNING
 
@@ -297,7 +299,7 @@ class Executable:
         return "outside" in self.graph.ops
 
     def _ready(self) -> Callable[..., list[Any]] | None:
-        """Return the machine code if it may run; waits for it if nothing else may run, or None."""
+        """Return the machine code if it may run, or None; wait for it if nothing else may run."""
         if self._native is None and config.tier != "numpy":
             handle = self.compile() if config.tier == "numba" else self._handle
             if config.tier == "numba" and handle is not None:

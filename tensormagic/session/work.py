@@ -1,4 +1,4 @@
-"""What is at work, and since when, for whoever shows that. Knows nothing of how it is done."""
+"""The current work of threads, with start times, for displays of it. Knows nothing of how it is done."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ at_work: list[
 
 
 class _Own(threading.local):
-    """What this thread is doing; a background thread has a list of its own, as nobody waits for it."""
+    """The current work of this thread; a background thread has a list of its own, as nobody waits for it."""
 
     work = at_work
 

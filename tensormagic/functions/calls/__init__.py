@@ -1,1 +1,1 @@
-"""Calls of captured functions: what is given, which program runs, what is handed back."""
+"""Calls of captured functions: their arguments, the program that runs, and the results."""

@@ -1,4 +1,4 @@
-"""What a captured function stores into its arguments: done after everything has worked, into the arrays of the caller."""
+"""Stores of a captured function into its arguments: done when everything else has succeeded, into the caller's arrays."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Stores:
         )
 
     def check(self, values: Sequence[Any], given: Sequence[Any]) -> None:
-        """Refuse values that cannot be stored into, or not as NumPy would.
+        """Raise an error for values that cannot be stored into, or not as NumPy would.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class Stores:
             )
 
     def commit(self, results: list[Any], values: Sequence[Any]) -> list[Any]:
-        """Store into the caller's arrays; returns the results of the function."""
+        """Store into the caller's arrays, and return the results of the function."""
         count = len(results) - len(self.inputs)
         for number, result in zip(self.inputs, results[count:], strict=True):
             if isinstance(values[number], State):
@@ -136,7 +136,7 @@ def _is_alike(target: np.ndarray[Any, Any], value: Any) -> bool:
 
 
 def same_of(values: Sequence[Any]) -> tuple[int, ...]:
-    """For each value the first one that is the same array."""
+    """Return for each value the first one that is the same array."""
     first: dict[int, int] = {}
     return tuple([first.setdefault(id(v), k) if isinstance(v, np.ndarray) else k for k, v in enumerate(values)])
 
@@ -160,7 +160,7 @@ def stores_of(
 
 
 def unchanged(containers: Any, label: str, call: Callable[[], Any]) -> Any:
-    """Return the result of ``call()``; raises if it has changed one of ``containers``, since its caller would not see that."""
+    """Return the result of ``call()``; raise if it has changed one of ``containers``, since its caller would not see that."""
     before, form = flatten(containers)[0], structure(containers)
     try:
         result = call()

@@ -27,7 +27,7 @@ class Written:
         return bool(self.kinds) and _kind(given) in self.kinds
 
     def add(self, given: Given | None, name: str, refused: TensorError) -> None:
-        """Report that Python runs the function since its capture was ``refused``; Python then runs all calls with such arguments.
+        """Record and report that Python runs the function, as its capture was ``refused``; Python then runs all such calls.
 
         If the values of this call caused the refusal, the next call tries to capture again.
         """
@@ -39,13 +39,13 @@ class Written:
         self.tell(name, refused, "at each call" if each else "at this call")
 
     def met(self, given: Given, name: str, error: Exception | None) -> None:
-        """The same for a capture that met an error where Python met none: the code is not captured."""
+        """Record that capture met an error where Python met none, so that the code is not captured again."""
         if error is not None:
             told = ValueNeededError(f"{type(error).__name__}: {error}")
             self.add(given, name, told.with_traceback(error.__traceback__))
 
     def tell(self, name: str, refused: TensorError, when: str = "at this call") -> None:
-        """Tell, once for each reason, that Python runs it."""
+        """Warn, once for each reason, that Python runs the function."""
         found = entries(refused.__traceback__, lambda code: is_users(code.co_filename))
         where = f"{span_at(found[-1].tb_frame.f_code, found[-1].tb_lasti, found[-1].tb_lineno)}: " if found else ""
         why = f"{where}{refused.message or refused}"

@@ -49,7 +49,7 @@ class Given:
 
     @property
     def values(self) -> list[Any]:
-        """The values of the inputs: arguments, then reads."""
+        """The objects behind the inputs: for a generator's state, the generator."""
         return [generators.state_of(v) if generators.is_generator(v) else v for v in self.objects]
 
     @property
@@ -59,7 +59,7 @@ class Given:
         return own + [value for _, value in self.held if is_moving(value)]
 
     def labels(self, parameters: Sequence[str]) -> list[str]:
-        """Names for the leaves that become inputs, from the parameters' names."""
+        """Return names for the leaves that become inputs, from the parameters' names."""
         args, options = self.call or (self.leaves, {})
         named = [parameters[k] if k < len(parameters) else f"argument {k + 1}" for k in range(len(args))]
         parts = [
@@ -69,7 +69,7 @@ class Given:
         return [name for name, moving in zip(names, self.moving, strict=True) if moving]
 
     def with_reads(self, new: Sequence[Read]) -> Given:
-        """With what more was found to be read."""
+        """Return these values with further reads added."""
         return Given(self.leaves, self.moving, self.build, [*self.held, *((r, held(r)) for r in new)], self.call)
 
 
@@ -80,12 +80,12 @@ def held(read: Read) -> Any:
 
 
 def signature(value: Any) -> Any:
-    """Return the dtype and shape of an array, the class of anything else."""
+    """Return the dtype and shape of an array, or the class of anything else."""
     return (value.dtype, value.shape) if isinstance(value, np.ndarray) else type(value)
 
 
 def kind_of(value: Any) -> Any:
-    """Return the same, with extents reduced to 0, 1, or more."""
+    """Return the signature with extents reduced to 0, 1, or more."""
     return (value.dtype, tuple([min(n, 2) for n in value.shape])) if isinstance(value, np.ndarray) else type(value)
 
 
@@ -102,5 +102,5 @@ def fixed(value: Any) -> Any:
 
 
 def fixed_of(leaves: Sequence[Any], moving: Sequence[bool]) -> tuple[Any, ...]:
-    """Return the arguments that are no inputs, as a key."""
+    """Return a key for the arguments that are no inputs."""
     return tuple([fixed(v) for v, m in zip(leaves, moving, strict=True) if not m])

@@ -1,4 +1,4 @@
-"""The captured function of any callable."""
+"""Captured functions for any callable."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Results of a call that existed before it: the caller's own containers and arrays, and NumPy's views of them.
 
-A function is captured over copies of the containers that it is given. Where it gives one back, that is the caller's; where it
-has changed one, the caller's is changed in the same way once everything has worked. An array that is a part of an input, or of
-another result, is NumPy's view of that.
+A function is captured over copies of the containers that it is given. If it returns one, the caller's is returned; if
+it has changed one, the caller's is changed in the same way once everything has succeeded. An array that is a part of
+an input, or of another result, is returned as NumPy's view of it.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class Gives:
                 raise refused(self.label, " and that it also reads by another name")
 
     def refuse_without_axes(self, results: Sequence[Any]) -> None:
-        """Refuse a number that is an array without axes for these data: another one may be that array, too."""
+        """Raise for a number that is an array without axes for these data, as another result may be that array, too."""
         for code, types in self.classes.values():
             if types[int(results[code])].form == "array":
                 raise SharedResultError(

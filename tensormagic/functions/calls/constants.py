@@ -1,4 +1,4 @@
-"""What a call is given that is constant in its graph."""
+"""Arguments of a call that are constant in its graph."""
 
 from __future__ import annotations
 

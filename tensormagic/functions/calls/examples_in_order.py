@@ -1,4 +1,4 @@
-"""Examples one after the other: for a function that draws from a generator which all examples share, in NumPy's order."""
+"""Examples run one after the other, for a function that draws from a generator which all examples share, in NumPy's order."""
 
 from __future__ import annotations
 

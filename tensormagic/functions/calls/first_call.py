@@ -1,4 +1,4 @@
-"""The first call of a function: Python runs it as it is written, where captured code would give the same and that takes no longer."""
+"""The first call of a function, which Python runs as written if captured code would give the same result and that takes no longer."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ enabled = True
 
 
 class OutOfTime(BaseException):
-    """The call takes long: machine code may be quicker."""
+    """Raised if the call takes long, so that machine code may be faster."""
 
 
 def may(tier: str, device: str, level: str) -> bool:
@@ -65,7 +65,9 @@ def kind_of(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 
 def result_of(function: FunctionType, args: tuple[Any, ...], begins: Callable[[], Any] = lambda: None) -> Any:
-    """Return the result of running a call in Python, stores included; :data:`NOT` (and no change) if captured code must be used.
+    """Return the result of running a call in Python, stores included, or :data:`NOT` (and no change) if captured code must be used.
+
+    ``begins`` is called directly before the function runs.
 
     ``begins`` is called directly before the function runs.
     """
@@ -167,7 +169,7 @@ def _as_it_is(run: _Run) -> _Run:
 
 
 def _within(run: _Run) -> _Run:
-    """Return a run during which no NumPy number leaves the range in which rules keep values."""
+    """Return a run that raises Lost if a NumPy number leaves the range in which rules keep values."""
 
     def within(args: tuple[Any, ...], kept: list[tuple[Any, Any]]) -> Any:
         beyond: list[str] = []
@@ -187,7 +189,9 @@ def _extent(args: tuple[Any, ...]) -> int:
 
 
 class _Rules:
-    """Whether rules would change digits in the texts of functions.
+    """Whether rules would change digits in the texts of functions, tested on demand.
+
+    ``known`` caches the answers; ``squares`` the squares in them that may overflow.
 
     ``known`` caches the answers; ``squares`` the squares in them that may overflow.
     """
@@ -244,7 +248,7 @@ class _Rules:
 def _completing(
     function: FunctionType, args: tuple[Any, ...], memory: Memory, shorts: dict[tuple[str, int], int]
 ) -> Callable[[], Kept | None]:
-    """Return a function that later asks the rules what a call has not asked, and prepares the run, if the program is unchanged."""
+    """Return a function that later tests the rules which a call has not tested, and prepares the run, if the program is unchanged."""
     still, like = ref(function), tuple(map(_alike, args))
 
     def complete() -> Kept | None:
@@ -269,7 +273,7 @@ def _alike(value: Any) -> Any:
 
 
 def _put_back(kept: list[tuple[Any, Any]]) -> None:
-    """Arrays hold what they held before."""
+    """Set arrays back to their contents before the call."""
     for array, before in kept:
         array[...] = before
 
@@ -300,7 +304,9 @@ def _share(args: tuple[Any, ...]) -> bool:
 
 
 def _times() -> Iterator[Iterator[bool]]:
-    """Yields True while there is time; raises after that.
+    """Yield iterators of True while there is time; raise OutOfTime after that.
+
+    The thread's clock costs 200 times the wall clock, which is asked first: it is never behind.
 
     The thread's clock costs 200 times the wall clock, which is asked first: it is never behind.
     """

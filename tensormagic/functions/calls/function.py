@@ -1,4 +1,4 @@
-"""Functions over arrays, traced once for each kind of arguments: ``tm.tensor`` on functions, and what is made of them."""
+"""Functions over arrays, traced once for each kind of arguments: ``tm.tensor`` of functions, derivatives and batches of them."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Function(Attributed, Specialised):
 
     @property
     def __kwdefaults__(self) -> dict[str, Any] | None:
-        """The same for arguments by name alone."""
+        """The keyword-only defaults of the user's function."""
         return self._users.__kwdefaults__
 
     @__kwdefaults__.setter
@@ -133,11 +133,11 @@ class Function(Attributed, Specialised):
 
     @property
     def follows(self) -> tuple[Any, ...] | None:
-        """What a function that calls this one can read."""
+        """The functions and code that a function calling this one can reach."""
         return self.roots
 
     def forget(self) -> None:
-        """Let go of the programs."""
+        """Forget all programs."""
         super().forget()
         self.quick.clear()
         self._exact.clear()
@@ -185,7 +185,7 @@ class Function(Attributed, Specialised):
         return not self._asked
 
     def _stays(self, args: tuple[Any, ...], options: dict[str, Any], refused: TensorError) -> Any:
-        """Return the result of a refused call, if Python ran the first one of its kind: then it runs all of them."""
+        """Return the result of a refused call; if Python ran the first one of its kind, it runs all of them."""
         kind = first_call.kind_of(args)
         if not isinstance(refused, CaptureError) or options or kind is None or kind not in self._begun:
             return self._as_written(args, options, refused)
@@ -197,7 +197,9 @@ class Function(Attributed, Specialised):
         return result
 
     def _as_written(self, args: tuple[Any, ...], options: dict[str, Any], refused: TensorError) -> Any:
-        """Return the result of a refused call: Python's, if nothing has been changed by then.
+        """Return Python's result of a refused call if nothing has been changed by then; else raise the refusal.
+
+        If Python raises an error of the same class, ours is raised.
 
         If Python raises an error of the same class, ours is raised.
         """
@@ -220,7 +222,7 @@ class Function(Attributed, Specialised):
         return result
 
     def _quickly(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Return the result, where a call was seen before in just this form; _Unseen else."""
+        """Return the result, if a call of exactly this form was seen before; else raise _Unseen."""
         known: Known | None = None
         ran = False
         printed = ""
@@ -245,7 +247,7 @@ class Function(Attributed, Specialised):
         raise _Unseen(printed)
 
     def _after_failing(self, known: Known, args: tuple[Any, ...], options: dict[str, Any], error: Exception) -> Any:
-        """Python's result of a call that fails on its data, if nothing has been changed; else the error."""
+        """Return Python's result of a call that fails on its data, if nothing has been changed; else raise the error."""
         if not self._is_as_it_was(known.program, None, error):
             raise error
         return self._as_python(known.program, args, options, error)
@@ -265,6 +267,9 @@ class Function(Attributed, Specialised):
 
     def _of_kind(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Return the result; if a result assumed real turns out complex, or vice versa, the call is traced again accordingly.
+
+        Traces are kept for each combination, so that alternating values are traced once each. A trace that fails
+        under the assumptions of another call does not count: it starts anew.
 
         Traces are kept for each combination, so that alternating values are traced once each. A trace that fails under
         the assumptions of another call does not count: it starts anew.
@@ -302,7 +307,7 @@ class Function(Attributed, Specialised):
             return body(*args, **options)
 
     def _as_last(self, args: tuple[Any, ...]) -> tuple[Known, Sequence[Any]] | None:
-        """Return the program of the last call and the values of the inputs, where this call has the same form."""
+        """Return the program of the last call and the values of the inputs, or None if this call has another form."""
         match, known, (level, _, device) = self.quick.last or _NEVER
         if installed or level != config.level(self.math) or device != config.device:
             return None
@@ -310,7 +315,7 @@ class Function(Attributed, Specialised):
         return None if values is None else (known, values)
 
     def _at_a_glance(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Known, Sequence[Any]]:
-        """Return the program for a call that was seen before in just this form, and the values of its inputs; a KeyError else."""
+        """Return the program for a call of a form seen before, and the values of its inputs; raise KeyError for a new form."""
         chosen, named = choices(self.math), bool(options)
         if options and self.complete is not None:
             if not isinstance(self.complete, ByPosition):
@@ -325,7 +330,7 @@ class Function(Attributed, Specialised):
         return known, values
 
     def positional(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-        """Arguments by position alone, as compiled code takes them."""
+        """Return all arguments by position, as compiled code takes them."""
         args, rest = self.completed(args, named)
         if rest:
             raise ArgumentError(
@@ -335,7 +340,7 @@ class Function(Attributed, Specialised):
         return args
 
     def completed(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments by position, and those that can be given by name alone."""
+        """Return arguments by position, and those that can be given by name alone."""
         return self.complete(args, options) if self.complete and (options or self.fills) else (args, options)
 
     def _general(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -413,7 +418,9 @@ class Function(Attributed, Specialised):
     def _as_python(
         self, program: Specialisation, args: tuple[Any, ...], options: dict[str, Any], error: Exception
     ) -> Any:
-        """Python's result of a call that failed on its data, with the changes the body makes before it fails.
+        """Return whether Python should and can run a call that failed on its data.
+
+        Changes made by capturing are undone, as in a refused call.
 
         Python may not fail: a graph computes the text of an error even where Python raises none.
         What has been printed is not printed again; what ``finally`` prints is.
@@ -488,11 +495,11 @@ _NEVER: tuple[Any, ...] = (no_form, None, ("", (), ""))  # the last call, where 
 
 
 def _own_arrays(program: Specialisation, args: tuple[Any, ...], options: dict[str, Any], given: Given) -> list[Any]:
-    """Return the caller's arrays, and those that are read from outside, where the program stores into some."""
+    """Return the caller's arrays and those read from outside, if the program stores into some."""
     return [*flatten((args, options))[0], *(value for _, value in given.held)] if program.stores else []
 
 
 def _unless_met_again(error: KindError) -> None:
-    """Raise what no other trace mends."""
+    """Raise an error that no other trace avoids."""
     if error.site < 0:
         raise error

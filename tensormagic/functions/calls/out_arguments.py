@@ -1,4 +1,4 @@
-"""Results in arrays that the caller gives, as NumPy's functions have ``out=``: what these must be, and which can be computed in."""
+"""Results in arrays that the caller gives, as with ``out=`` of NumPy's functions: their checks, and which can be computed in."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def arrays_for(out: Any, types: Sequence[Type], *, single: bool) -> Arrays:
 
 
 def check_shapes(arrays: Arrays, types: Sequence[Type], sizes: Mapping[Any, int]) -> None:
-    """Refuse arrays of wrong shapes, if sizes determine these before the run."""
+    """Raise for arrays of wrong shapes, if sizes determine these before the run."""
     for array, kind in zip(arrays, types, strict=True):
         if array is not None and not any(map(nodes_of, kind.shape)):
             _check_shape(array, tuple(_number(s, sizes) for s in kind.shape))

@@ -1,7 +1,7 @@
 """Calls with lazy arguments of functions that print in loops: run at once, by one program that prints as it runs.
 
-Captured as a part of what is around it, each iteration of such a loop would go into the graph by itself, since what is printed has to
-come in order.
+If captured as a part of the code around it, each iteration of such a loop would become a separate part of the graph,
+since prints have to come in order.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _DEEPEST = 3  # functions in one another whose texts are looked at
 
 
 def run_at_once(function: Specialised, users: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Return the results of a call, as computed lazy values, after its prints; :data:`NOT` for a call that does not print in loops."""
+    """Return the results of a call, as computed lazy values, after its prints, or :data:`NOT` for a call that does not print in loops."""
     if function.math or not values_are_there() or config.device != "cpu" or not prints_in_loops(users):
         return NOT
     parts, build = flatten((args, options))
@@ -80,7 +80,7 @@ def _prints(function: FunctionType, depth: int, *, inside: bool) -> bool:
 
 @lru_cache(maxsize=1024)
 def _called(code: CodeType) -> tuple[tuple[str, bool], ...]:
-    """Return the names that a text calls, each with whether the call is in a loop."""
+    """Return the names that a code calls, each with whether the call is in a loop."""
     node = source.found(code)
     if node is None:
         return ()
@@ -125,7 +125,7 @@ def _program(
 
 
 def _operands(program: Specialisation, given: Given, lazy: dict[int, Tensor]) -> list[Node]:
-    """Return the parameters of a program: lazy arguments where there are any, else new inputs."""
+    """Return the operands for the parameters of a program: lazy arguments where there are any, else new inputs."""
     moving = [k for k, m in enumerate(given.moving) if m]
     values = [lazy.get(k, given.leaves[k]) for k in moving] + given.objects[len(moving) :]
     names = program.graph.names or program.names

@@ -1,4 +1,4 @@
-"""Traces, and programs for one kind of arguments: what a body gave for abstract arguments, and how that is run."""
+"""Traces, and programs for one kind of arguments: the results of a body for abstract arguments, and how the graph is run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ from tensormagic.ops.effects.telling import MOST_HEARD, hear, heard
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """The outcome of tracing: nodes of arguments, results and stores, how results are assembled, and what it relies on.
+    """The outcome of tracing: nodes of arguments, results and stores, how results are assembled, and the assumptions made.
+
+    ``new`` are the reads that were not known before.
 
     ``new`` are the reads that were not known before.
     """
@@ -65,7 +67,7 @@ class Trace:
 
 
 def refuse_stores(tensors: Sequence[Tensor], label: str) -> None:
-    """Raise where a function has stored into an argument."""
+    """Raise if a function has stored into an argument."""
     for tensor in tensors:
         if tensor.place.buffer.version:
             name = tensor.place.buffer.name
@@ -113,7 +115,7 @@ def trace(
     users: bool = False,
     there: Mapping[int, Any] | None = None,
 ) -> Trace:
-    """Run ``body`` (the user's code, or code made of it) over abstract arguments with the types of the given values."""
+    """Return the trace of ``body`` (the user's code, or made of it), run over abstract arguments with the types of the given values."""
     capture = Capture(label, abstract=True, complexes=Complexes(complex_sites), order=Order(whole=users))
     tensors = [abstract_tensor(v, n) for v, n in zip(given.values, names, strict=True)]
     leaves = [t.node for t in tensors]
@@ -211,7 +213,7 @@ class Specialisation:
         return None if self.stores or self.gives or self.lens is not None or self.caught else self.program.bound(sizes)
 
     def fits(self, given: Given) -> bool:
-        """Return whether arguments lie in memory, and are one object or two, as they have to."""
+        """Return whether arguments have the required memory layout, and are identical objects where they must be."""
         return self.stores.fits(given.values) and self.gives.fits(given.call)
 
     @property
@@ -270,14 +272,14 @@ class Specialisation:
             raise
 
     def _refuse_errors(self) -> None:
-        """Refuse a call that asks for floating-point errors, which a ``try`` of the function would catch."""
+        """Raise for a call that asks for floating-point errors, which a ``try`` of the function would catch."""
         if floating.raises():
             raise context.uncaught()
 
 
 @dataclass(eq=False)
 class Known:
-    """A program for known types and shapes: its sizes, what must be unchanged, objects kept alive for keys, and its reads."""
+    """A program for known types and shapes: its sizes, a check of what must be unchanged, objects kept alive for keys, and its reads."""
 
     program: Specialisation
     sizes: dict[Any, int]
@@ -299,7 +301,7 @@ class Known:
         return program.run(self.sizes, values, values)
 
     def values(self, args: Sequence[Any]) -> list[Any]:
-        """Return the arguments and the values of the reads; raises KeyError if one is of another kind."""
+        """Return the arguments and the values of the reads; raise KeyError if one is of another kind."""
         found = list(args)
         for (name, space), before in self.reads:
             value = space[name]

@@ -1,8 +1,8 @@
-"""Calls that Python's own run takes less time for than machine code: then Python runs them.
+"""Calls that Python runs faster than machine code, which Python therefore runs.
 
-Python runs the first call of a kind where that gives the same (:mod:`~tensormagic.functions.calls.first_call`), so
-it is known how long that takes.
-Most of what is captured is quicker by far, once it is compiled; a loop that goes from library call to library call need not be.
+Python runs the first call of a kind where that gives the same result
+(:mod:`~tensormagic.functions.calls.first_call`), so its time is known. Most captured code is much faster once it is
+compiled; a loop that goes from library call to library call need not be.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Clock:
 
 @dataclass(eq=False)
 class _Race:
-    """One form of calls: the best times of Python and of machine code."""
+    """One form of calls, with the best times of Python and of machine code."""
 
     python: float
     machine: float = math.inf
@@ -65,7 +65,7 @@ class Quicker:
     _any: bool = False  # whether Python has run any again
 
     def clear(self) -> None:
-        """Let go of all."""
+        """Forget all times."""
         self._races.clear()
 
     def is_pythons(self, args: tuple[Any, ...]) -> bool:
@@ -74,7 +74,7 @@ class Quicker:
         return race is not None and race.is_pythons
 
     def by_python(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """Return the result of a call run and timed in Python; :data:`first.NOT` if captured code must be used."""
+        """Return the result of a call run and timed in Python, or :data:`first.NOT` if captured code must be used."""
         form = _form(args)  # before the call, which may store into arrays
         clock: list[Clock] = []
         result = first_call.result_of(function, args, lambda: clock.append(Clock()))
@@ -114,7 +114,7 @@ class Quicker:
 
 
 def _form(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Return the key of a call with such arrays and numbers: types, shapes, and integers."""
+    """Return the key of a call with such arrays and numbers (types, shapes, and integers), or None if it has none."""
     try:
         return known_by(None, args, {})[0]
     except (KeyError, TypeError):

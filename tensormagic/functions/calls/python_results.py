@@ -22,7 +22,7 @@ Coded = dict[
 
 @dataclass(frozen=True, eq=False)
 class Outward:
-    """What the results of a compiled function are beside their values.
+    """Properties of the results of a compiled function other than their values.
 
     Parameters
     ----------
@@ -54,13 +54,13 @@ class Outward:
 
     @property
     def written(self) -> dict[str, Any]:
-        """It, as what a file of JSON holds."""
+        """These properties as JSON data."""
         classes = {str(k): [code, [*map(str, types)]] for k, (code, types) in self.classes.items()}
         return {"count": self.count, "classes": classes, "frozen": list(self.frozen)}
 
 
 def outward_of(written: Mapping[str, Any] | None, count: int) -> Outward:
-    """Read from a file's data; for a function with ``count`` results if the file has none."""
+    """Return the properties read from a file's data, or for a function with ``count`` results if the file has none."""
     if written is None:
         return Outward(count)
     classes = {int(k): (int(code), [*map(parse_type, types)]) for k, (code, types) in written["classes"].items()}
@@ -68,7 +68,7 @@ def outward_of(written: Mapping[str, Any] | None, count: int) -> Outward:
 
 
 def outward_and_nodes(results: Sequence[Any], nodes: Sequence[Node]) -> tuple[Outward, list[Node]]:
-    """Return what the results of a trace are beside their values, and their nodes followed by additional ones that say it."""
+    """Return the properties of a trace's results, and their nodes followed by additional ones that determine these."""
     every = list(nodes)
     coded = codes_behind(nodes, every)
     frozen = tuple([k for k, v in enumerate(results) if is_frozen(v)])
@@ -76,7 +76,7 @@ def outward_and_nodes(results: Sequence[Any], nodes: Sequence[Node]) -> tuple[Ou
 
 
 def codes_behind(nodes: Sequence[Node], every: list[Node]) -> Coded:
-    """Append the codes of numbers of data-dependent class to the results."""
+    """Append the codes of numbers of data-dependent class to ``every``, and return where they are, by result."""
     capture, found = context.current(), Coded()
     for k, node in enumerate(nodes):
         classes = classes_of(node) if is_number(node.type) else None

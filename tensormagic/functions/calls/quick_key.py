@@ -1,6 +1,7 @@
 """A quick key of a call's arguments: arrays, numbers and plain containers of them, by class, type and shape.
 
-A key tells apart at least what the full one of :mod:`tensormagic.functions.calls.call_inputs` does; what it does not know has none.
+Calls with equal keys have equal full keys of :mod:`tensormagic.functions.calls.call_inputs`; arguments of other kinds
+have no quick key.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _NAMES = {str, int}
 
 
 def known_by(first: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], list[Any]]:
-    """Return a key that begins with ``first``, and the inputs among normalised arguments; raises KeyError if there is no key."""
+    """Return a key that begins with ``first``, and the inputs among normalised arguments; raise KeyError if there is no key."""
     key: list[Any] = [first]
     values: list[Any] = []
     glance(args, key, values)
@@ -67,18 +68,21 @@ class Seen(dict[Any, Any]):
     last: tuple[Callable[[tuple[Any, ...]], tuple[Any, ...] | None], Any, Any] | None = None
 
     def clear(self) -> None:
-        """Let go of all."""
+        """Forget all programs."""
         self.last = None
         super().clear()
 
     def drop(self, key: Any) -> None:
-        """Let go of one."""
+        """Forget one program."""
         self.last = None
         self.pop(key, None)
 
 
 def matcher(args: tuple[Any, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...] | None] | None:
     """Return a function that returns the inputs among arguments of the form of ``args``, and None for other forms.
+
+    It is the key of :func:`glance` written out as comparisons. None for dictionaries, for which there is no such
+    function.
 
     It is the key of :func:`glance` written out as comparisons. There is none (None) for dictionaries.
     """
@@ -103,7 +107,7 @@ def _compiled(text: str) -> CodeType:
 
 
 def _match(name: str, item: Any, lines: list[str], values: list[str], space: dict[str, Any]) -> bool:
-    """Append the comparisons for one item called ``name``; False if it cannot be compared."""
+    """Append the comparisons for one item called ``name``; return False if it cannot be compared."""
     kind = item.__class__
     space[f"k{name}"] = kind
     test = f"{name}.__class__ is not k{name}"
@@ -142,7 +146,7 @@ class Call:
 
 
 def no_form(_args: tuple[Any, ...]) -> None:
-    """There is no function that tells a form."""
+    """Return None: no function is known that recognises the form."""
 
 
 class Calls(dict[Any, Call]):
@@ -151,7 +155,7 @@ class Calls(dict[Any, Call]):
     last = Call(no_form, {})
 
     def known(self, args: tuple[Any, ...]) -> tuple[Call, Sequence[Any]]:
-        """Return the call with the form of these arguments, and the inputs among them; raises KeyError for a new form."""
+        """Return the call with the form of these arguments, and the inputs among them; raise KeyError for a new form."""
         key, values = known_by(None, args, {})
         self.last = self[key]
         return self.last, values
@@ -174,7 +178,7 @@ Completing = Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], 
 
 
 class ByPosition:
-    """Arguments by position, as a function takes them when it is called."""
+    """Normalises arguments to positional ones, as a function takes them."""
 
     def __init__(self, function: FunctionType) -> None:
         self._function = function
@@ -182,7 +186,7 @@ class ByPosition:
         self._orders: dict[Any, tuple[Any, list[int], list[tuple[str, int]]]] = {}
 
     def __call__(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments in their normal form."""
+        """Return arguments in their normal form."""
         function = self._function
         now = function.__code__, function.__defaults__, tuple(function.__kwdefaults__ or ())
         if self._known is None or self._known[0] != now:
@@ -195,7 +199,7 @@ class ByPosition:
         return bound.args, bound.kwargs
 
     def quickly(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the same, faster if the same number of positional arguments and the same names were given before."""
+        """Return the normal form, faster if the same number of positional arguments and the same names were given before."""
         given, function = (len(args), tuple(options)), self._function
         now = function.__code__, function.__defaults__, function.__kwdefaults__
         order = self._orders.get(given)
@@ -205,7 +209,7 @@ class ByPosition:
         return tuple([items[k] for k in order[1]]), {name: items[k] for name, k in order[2]}
 
     def _order(self, count: int, names: tuple[str, ...]) -> tuple[list[int], list[tuple[str, int]]]:
-        """Return which argument goes where."""
+        """Return the order of arguments by position, and of those by name, as indices into those given."""
         given = [object() for _ in range(count + len(names))]
         args, options = self(tuple(given[:count]), dict(zip(names, given[count:], strict=True)))
         return [given.index(item) for item in args], [(name, given.index(item)) for name, item in options.items()]

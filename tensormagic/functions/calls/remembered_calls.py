@@ -1,7 +1,7 @@
-"""What first calls have found out about texts, kept on disk: known texts are not looked through again, nor are rules asked about them.
+"""Findings of first calls about the texts of functions, kept on disk, so that known texts need not be analysed again.
 
-A record is named by all that decides what is in it: the texts, what their names mean, the kind of the arguments, the level, and the
-versions of Python, NumPy and this package.
+A record is named by everything it depends on: the texts, the meanings of their names, the kind of the arguments, the
+level, and the versions of Python, NumPy and this package.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ enabled = True
 
 @dataclass(eq=False)
 class Memory:
-    """The stored knowledge about the texts of a call.
+    """The stored findings about the texts of a call.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Memory:
 
     @property
     def files(self) -> list[str]:
-        """The files that the texts are in."""
+        """The files that contain the texts."""
         return [code.co_filename for code in self.codes]
 
 
@@ -82,7 +82,7 @@ class Note(NamedTuple):
 
 
 def memory_of(found: Ordinary, args: tuple[Any, ...]) -> Memory | None:
-    """Return the stored knowledge about the texts of a call, or None if nothing is stored."""
+    """Return the stored findings about the texts of a call, or None if nothing is stored."""
     if not enabled or _VERSIONS is None:
         return None
     beside = _VERSIONS, config.level(""), [*map(_kind, args)], [*meanings(found)]
@@ -102,7 +102,7 @@ def _is_there(memory: Memory) -> bool:
 
 @lru_cache(maxsize=16)
 def _records(folder: Path) -> frozenset[str]:
-    """Return the records that a folder has."""
+    """Return the names of the records in a folder."""
     with suppress(OSError):
         return frozenset([path.stem for path in folder.iterdir() if path.name.startswith(_RECORD)])
     return frozenset()
@@ -142,7 +142,7 @@ def _record(memory: Memory, kept: Kept) -> bytes:
 
 
 def _in_file(code: CodeType, file: str) -> CodeType:
-    """Code relocated, with the places recorded in it, to the file where its text is now."""
+    """Return code, with the places recorded in it, relocated to the file where its text is now."""
     before = code.co_filename
     constants = tuple([(file, *c[1:]) if isinstance(c, tuple) and c[:1] == (before,) else c for c in code.co_consts])
     return renamed(code.replace(co_consts=constants), file)
@@ -180,7 +180,9 @@ def write() -> None:
 
 
 def _versions() -> tuple[Any, ...] | None:
-    """Return what records depend on beside the user's program: versions, and this package's files, which may change within a version.
+    """Return what records depend on apart from the user's program: versions, and this package's files, which may change within a version.
+
+    None if the package is not in files.
 
     None if the package is not in files.
     """

@@ -1,4 +1,4 @@
-"""What arrays that a captured function gives are parts of: NumPy gives one memory, and one object for what is one."""
+"""Which arrays the results of a captured function are parts of, as NumPy returns views and the same objects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tensormagic.ops.leaf import INPUT, PARAMETER
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """What an array of the results is, or is a part of.
+    """An array that a result is, or is a part of.
 
     Parameters
     ----------
@@ -39,7 +39,10 @@ class Source:
 
 
 def sources_of(results: Sequence[Any], tensors: Sequence[Tensor]) -> tuple[dict[int, Source], list[Buffer]]:
-    """For results of a body that are inputs, other results, or parts of these: their sources.
+    """Return the sources of results that are inputs, other results, or parts of these.
+
+    Also the computed arrays, not results themselves, of which several results are or may be parts: they follow the
+    results.
 
     Also the computed arrays, not results themselves, of which several results are or may be parts: they follow the
     results.
@@ -79,7 +82,7 @@ def _chosen(own: Buffer) -> set[Buffer]:
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """What a result array is under a condition; None for always."""
+    """A source that a result array has under a condition; the condition is None for always."""
 
     holds: Node | None
     source: Source
@@ -88,7 +91,12 @@ class Way:
 def ways_of(
     results: Sequence[Any], tensors: Sequence[Tensor], several: Sequence[Buffer]
 ) -> tuple[dict[int, list[Way]], str | None]:
-    """For results that are data-dependent choices among inputs or other results: which one under which condition.
+    """Return for results that are data-dependent choices among inputs or other results: which one under which condition.
+
+    They may also be one of ``several`` arrays that follow the results.
+
+    The second value describes what a result may be a part of if the part, or the condition, is unknown; None if there
+    is no such result.
 
     They may also be one of ``several`` arrays that follow the results.
 
@@ -116,7 +124,10 @@ def ways_of(
 
 
 def shows_layout(results: Sequence[Any]) -> bool:
-    """Whether a result has the elements of an input or of another one: how these lie in memory decides if it is a part or a copy."""
+    """Return whether a result has the elements of an input or of another result.
+
+    The layout of these in memory then decides whether it is a part or a copy.
+    """
     arrays = [v for v in results if isinstance(v, Tensor) and v.type.form == "array" and v.type.shape]
     wholes = [_unmoved(v.node) for v in arrays]
     is_there = [v.place.parent is None and v.place.buffer.argument for v in arrays]
@@ -191,7 +202,7 @@ def _not_known(own: Buffer, inputs: Mapping[Buffer, int], whole: Mapping[Buffer,
 
 
 def _ends(own: Buffer, inputs: Mapping[Buffer, int], whole: Mapping[Buffer, int]) -> list[_End]:
-    """Return the views in inputs and in other results that an array is, each with its condition."""
+    """Return the views in inputs and in other results that an array may be, each with its condition."""
     found: list[_End] = []
     for one in own.alias.alternatives:
         buffer, views = one.place.buffer, _shaped(one.place)

@@ -1,4 +1,4 @@
-"""The results of a function: values that a graph computes, values that stay as they are, and objects handed over as such."""
+"""The results of a function: values that a graph computes, values that stay as they are, and objects returned as such."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Results:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Object:
-    """An object, which is not looked into."""
+    """An object whose contents are not examined."""
 
     value: Any
 
@@ -86,7 +86,7 @@ def results_of(result: Any, label: str, there: Mapping[int, Any], special: Speci
 
 
 def refuse_tables(values: Sequence[Any], label: str) -> None:
-    """Refuse tables among the results and values left of a call: these are pandas objects, not arrays."""
+    """Raise for tables among the results, or among values left behind by a call: these are pandas objects, not arrays."""
     found: Any = next((v for v in values if isinstance(v, Tensor) and v.has_labels), None)
     if found is not None:
         kind = "Series" if found.columns is None else "DataFrame"

@@ -1,4 +1,4 @@
-"""A program for each kind of arguments of a function: traced, kept with what it has read, and found again while that holds."""
+"""Programs for each kind of arguments of a function: traced, kept with what they have read, and used again while that holds."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Specialised(Made):
     _undone: bool = False  # whether all is as it was before the last trace that was refused
 
     def forget(self) -> None:
-        """Let go of the programs."""
+        """Forget all programs."""
         self._kinds.clear()
         self._moving.clear()
         self._constant.clear()
@@ -141,7 +141,7 @@ class Specialised(Made):
         return self._whole((args, {}), math.inf)
 
     def _flattened(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[list[Any], Callable[[Any], Any]]:
-        """Return the leaves of the arguments; an error names the argument concerned."""
+        """Return the leaves of the arguments, and a function that rebuilds them; an error names the argument concerned."""
         try:
             return flatten((args, options))
         except door.RefusedError as error:
@@ -157,7 +157,7 @@ class Specialised(Made):
         return self._among(leaves, moving, build, (args, options))
 
     def _take_apart(self, reads: tuple[tuple[str, Inside], ...], objects: Any) -> None:
-        """Have the places in objects that a derivative is with respect to be inputs of calls with these objects."""
+        """Make the places in objects with respect to which a derivative is taken inputs of calls with these objects."""
         before = self._moving.get(objects, ())
         if reads or before:
             spots = {space.spot for _, space in reads}
@@ -211,7 +211,7 @@ class Specialised(Made):
     def _attempted(
         self, given: Given, before: Record, whole: Record, call: Any
     ) -> tuple[Record, Specialisation, Given] | Exception:
-        """Return a new program, or the error to raise instead (of Python's own errors)."""
+        """Return a new program, or the error to raise instead, if it is one of Python's own."""
         try:
             return self._specialised(given, before, whole, call)
         except (CaptureError, KindError) as error:
@@ -222,7 +222,7 @@ class Specialised(Made):
             return self._failing(error, whole)
 
     def _failing(self, error: Exception, whole: Record) -> Exception:
-        """Return the error to raise for a trace that met one of Python's own; Halfway if Python must run the call."""
+        """Return the error to raise for a trace that met one of Python's own errors; Halfway if Python must run the call."""
         cause = error.__cause__ if isinstance(error, Halfway) else None
         own = cause if isinstance(cause, Exception) and isinstance(error, Halfway) and not error.changed else error
         self._failed, self._undone = own, not (whole.unseen() or whole.changed())
@@ -292,6 +292,9 @@ class Specialised(Made):
 
         Arrays are considered from the second trace on. There are none if the trace has changed what it reads, or that
         is not known: trying them runs the body again, which would change it twice.
+
+        Arrays are considered from the second trace on. There are none if the trace has changed what it reads, or that
+        is not known: trying them runs the body again, which would change it twice.
         """
         if not before.why and before.changed():
             self._changing.add(kind)
@@ -307,7 +310,7 @@ class Specialised(Made):
     def _opened(
         self, changed: tuple[Inside, ...], program: Specialisation, given: Given, record: Record, call: Any
     ) -> tuple[Specialisation, Given, Record]:
-        """Return the program with inputs for these places in objects, if that works; else the present one."""
+        """Return the program with inputs for these places in objects, if that works, else the present one."""
         key, reads = fixed_of(given.leaves, given.moving), self.reads
         before = self._moving.get(key, ())
         while len(self._moving) > EXACT:
@@ -339,7 +342,7 @@ class Specialised(Made):
         return (program, wide, record) if known else None
 
     def record(self, call: Any, *, ahead: bool = False) -> Record:
-        """Return what a call can read, as it is now; ``ahead`` of a trace that may find more inputs."""
+        """Return a record of what a call can read, as it is now; ``ahead`` of a trace that may find more inputs."""
         if self._unfollowed:
             self._unfollowed -= 1
             return UNKNOWN
@@ -356,7 +359,7 @@ class Specialised(Made):
         return self.passing(call).there()
 
     def passing(self, call: Any) -> Record:
-        """Return what exists, as far as it can be examined; locks, files and the like are skipped."""
+        """Return a record of what exists, as far as it can be examined; locks, files and the like are skipped."""
         roots, given = self.roots, constants_of(call)
         return record_of(roots, given, self.reads, is_moving, fixed=True, generators=False, largest=None, passing=True)
 
@@ -365,7 +368,7 @@ class Specialised(Made):
         return memory_in(self.passing(given.call) if before.why and given.call else before, given.inputs)
 
     def _whole(self, call: Any, largest: float | None) -> Record:
-        """Return the same with elements of large arrays, and without generators, which a trace does not change."""
+        """Return a record with the elements of large arrays, and without generators, which a trace does not change."""
         roots, given = self.roots, constants_of(call)
         return record_of(roots, given, self.reads, is_moving, fixed=True, generators=False, largest=largest)
 
@@ -377,7 +380,7 @@ class Specialised(Made):
         return before if known else self.followed(before, call)
 
     def followed(self, before: Record, call: Any) -> Record:
-        """Return what a trace has read, including the reads it found; not checkable if the trace has changed it."""
+        """Return what a trace has read, including the reads it found; the record cannot be checked if the trace has changed it."""
         changed = "a value that it leaves in an object" if self._leaves else before.why or before.changed()
         record = Record((), changed) if before.why else self.record(call)
         if changed or record.why:
@@ -389,7 +392,9 @@ class Specialised(Made):
         return record
 
     def specialise(self, given: Given, before: Record = UNKNOWN) -> tuple[Specialisation, Given]:
-        """Trace for these values; again if names read from outside must be known in advance.
+        """Return the program traced for these values; traced again if names read from outside must be known in advance.
+
+        Changes by the first of two runs of the body are undone, to the state of ``before``.
 
         Changes by the first of two runs of the body are undone, to the state of ``before``.
         """
@@ -446,7 +451,7 @@ class Specialised(Made):
         return found, given, values
 
     def _key(self, given: Given) -> tuple[Any, ...]:
-        """Return what a program depends on beside the types of its inputs."""
+        """Return what a program depends on apart from the types of its inputs."""
         places = tuple([place_of(read) for read in given.reads])
         fixed = fixed_of(given.leaves, given.moving)
         return choices(self.math), tuple(given.moving), fixed, places, generators.pattern(given.objects)

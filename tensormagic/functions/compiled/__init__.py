@@ -1,1 +1,1 @@
-"""Functions compiled ahead of time: what they need, files, export to C."""
+"""Functions compiled ahead of time: their memory and cost, files, export to C."""

@@ -1,7 +1,7 @@
-"""Files of named parts that are known to be as they were written: a zip archive whose comment is the checksum of all before it.
+"""Files of named parts that are known to be unchanged: a zip archive whose comment is the checksum of everything before it.
 
-A part ``signature`` says who wrote it: it holds for the user whose secret it was made with, so that a file from elsewhere
-is told from one's own. Knows nothing of what the parts are.
+A part ``signature`` tells who wrote it: it is made with a secret of the user, so that a file from elsewhere is
+distinguished from one's own. Knows nothing of the contents of the parts.
 """
 
 from __future__ import annotations

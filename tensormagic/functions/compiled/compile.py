@@ -1,4 +1,4 @@
-"""``tm.compile``: what it makes of functions and graphs for types."""
+"""``tm.compile``: functions and graphs compiled for types."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def captured_for(fun: Any, args: tuple[Any, ...]) -> Compiled:
 
 
 def _made(fun: Any, types: tuple[Any, ...], device: str, math: str | None) -> Compiled:
-    """Return a function for types, which nobody has compiled yet."""
+    """Return a newly compiled function for types."""
     function = of_callable(fun)
     placed = checked_place(device)[0] or function.placed[0]
     level = math or function.math
@@ -100,7 +100,7 @@ def _made(fun: Any, types: tuple[Any, ...], device: str, math: str | None) -> Co
 
 
 def _refuse_moving(found: Traced) -> None:
-    """Refuse what a compiled function would not notice, or not change."""
+    """Raise for state that a compiled function would not notice, or not change."""
     if found.drawn:
         raise CaptureError(
             f"{found.name} draws from {found.drawn[0]}, whose state a compiled function does not advance",
@@ -114,7 +114,7 @@ def _refuse_moving(found: Traced) -> None:
 
 
 def _of_graph(graph: Graph, types: tuple[Any, ...], device: str, math: str | None) -> Compiled:
-    """Return a graph that somebody has traced, rewritten or read, as a function of its parameters."""
+    """Return a graph that the user has traced, rewritten or read, compiled as a function of its parameters."""
     if types:
         raise ArgumentError("a graph can be compiled only for the types of its parameters", "Leave them out.")
     level = math or config.math

@@ -1,4 +1,4 @@
-"""Functions compiled ahead of time for types: ``tm.compile``, and what it gives."""
+"""Functions compiled ahead of time for types: the results of ``tm.compile``."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Compiled(Made):
         _ = self.fixed, self._structure  # as they are now
 
     def __repr__(self) -> str:
-        """Return ``Compiled(loss of x: float64[n0], w: float64[3]; 2 kernels)``."""
+        """Return ``Compiled(loss of x: float64[n0], w: float64[3]; 2 kernels)`` and the like."""
         count = len(self.kernels)
         names = self.graph.names or [f"argument {k}" for k in range(len(self.graph.parameters))]
         given = ", ".join(f"{n}: {p.type}" for n, p in zip(names, self.graph.parameters, strict=True))
@@ -188,7 +188,7 @@ class Compiled(Made):
         return self.with_sizes(given) if given else None
 
     def with_sizes(self, given: str) -> Compiled | None:
-        """Return the variant with sizes of 0 or 1, such as ``"n0=1"``: captured on first use, or None if there is nothing to capture."""
+        """Return the variant with sizes of 0 or 1, such as ``"n0=1"``, captured on first use, or None if there is nothing to capture."""
         if given not in self._small:
             self._small[given] = self.again(self, dict(part.split("=") for part in given.split(",")))
         return self._small[given]
@@ -220,7 +220,7 @@ class Compiled(Made):
         return code_of(self.executable)
 
     def by_position(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-        """Arguments given partly by name, by position: as the function takes them, or by the names in a file."""
+        """Return arguments given partly by name, by position: as the function takes them, or by the names in a file."""
         if self.named is not None:
             return self.named(args, named)
         names = [str(name) for name in self.graph.names[: len(self.arguments)]]
@@ -286,7 +286,7 @@ class Compiled(Made):
         return results[0] if self._straight else self.built(results)
 
     def _place(self, error: MemoryShortError) -> None:
-        """Let an error name only lines of this function, as other functions may share the program."""
+        """Make an error name only lines of this function, as other functions may share the program."""
         node = getattr(error, "tensor_node", None)
         if node is not None:
             error.tensor_sites = self.traced.lens.of(node)  # type: ignore[attr-defined]
@@ -417,7 +417,7 @@ class Compiled(Made):
 
     @cached_property
     def _unasked(self) -> list[None]:
-        """None for each of the graph's results after the user's."""
+        """None for each additional result of the graph, which the user does not see."""
         return [None] * (len(self.executable.graph.results) - len(self.graph.results))
 
     def built(self, results: Sequence[Any], arrays: Sequence[Any] = ()) -> Any:
@@ -436,7 +436,7 @@ ARRAY: Any = object()
 
 
 def _picked(args: tuple[Any, ...], fixed: list[Any]) -> list[Any]:
-    """Return the arrays among the arguments; the others must be as they were at capture."""
+    """Return the arrays among the arguments; raise GuardError unless the others are as they were at capture."""
     leaves = flatten(args)[0]
     if len(leaves) != len(fixed):
         raise TypeError(f"{len(leaves)} values were given, but the function was compiled for {len(fixed)}")

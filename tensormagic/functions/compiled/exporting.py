@@ -1,6 +1,7 @@
 """Compiled functions for C: a header, and a shared library with one entry, without Python and without NumPy.
 
-The kernels are LLVM's object code, as in a run here. What calls them is a file of C, which the system's compiler builds and links.
+The kernels are LLVM's object code, as in a run here. The code that calls them is a file of C, which the system's
+compiler builds and links.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _WORDS = frozenset(
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written.
+    """The files that an export has written.
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ class _Export:
 
 
 def _exported(function: Compiled) -> Graph:
-    """Return the graph of the results alone: classes of numbers do not exist in C."""
+    """Return the graph of the user's results alone, as classes of numbers do not exist in C."""
     graph = function.executable.graph
     return graph.with_results(graph.results[: len(function.graph.results)])
 
@@ -127,7 +128,7 @@ def _given(values: Sequence[Any], checks: Sequence[str], own: str, count: int) -
 
 
 def _beside(function: Compiled, sizes: dict[Any, str]) -> list[tuple[Size, int]]:
-    """Record the sizes of constant arrays; returns what the sizes of arguments must be for these."""
+    """Record the sizes of constant arrays, and return what the sizes of arguments must be for these."""
     checks: list[tuple[Size, int]] = []
     for node, now in zip(function.graph.parameters[count_of(function) :], function.traced.outside, strict=True):
         for size, extent in zip(node.type.shape, np.shape(now()), strict=True):
@@ -147,7 +148,7 @@ def _checked(left: Size, relation: str, right: Size, sizes: Mapping[Any, str]) -
 
 
 def refuse(function: Compiled) -> None:
-    """Raise for anything that C has no type or no code for."""
+    """Raise CaptureError for anything that C has no type or no code for."""
     function.refuse_changes()
     if function.executable.device != "cpu":
         raise NotInCError(
@@ -180,7 +181,7 @@ def c_size(size: Size, known: Mapping[Any, str]) -> str:
 
 
 def identifier(name: str, taken: set[str]) -> str:
-    """Return a name of C that nothing else has."""
+    """Return a name that is valid in C and not taken."""
     own = re.sub(r"\W", "_", name, flags=re.ASCII) or "x"
     own = f"_{own}" if own[0].isdigit() else own
     while own in _WORDS or own in taken or own.startswith("__") or (own.startswith("_") and own[1:2].isupper()):
@@ -230,7 +231,7 @@ def _own_name(name: str) -> str:
 
 
 def _is_taken(name: str) -> bool:
-    """Return whether C, its library, or the text here has a name already."""
+    """Return whether C, its library, or the generated text already uses a name."""
     return name in _WORDS or re.search(rf"\b{name}\b", PRELUDE) is not None or hasattr(ctypes.CDLL(None), name)
 
 
@@ -238,7 +239,7 @@ def _is_taken(name: str) -> bool:
 
 
 class _Entry:
-    """The entry that a program of C calls; its arguments are ``named`` as the user does, or in a way that nothing else is called."""
+    """The entry that a C program calls; its arguments are ``named`` as the user does, or by unique names."""
 
     def __init__(self, name: str, function: Compiled, *, named: bool) -> None:
         graph = function.graph
@@ -260,7 +261,7 @@ class _Entry:
         _beside(function, self.known)
 
     def shape(self, node: Node) -> str:
-        """Return a shape in the names of the sizes."""
+        """Return a shape as text, in the names of the sizes."""
         return "[" + ", ".join(re.sub(r"INT64_C\((-?\d+)\)", r"\1", self.size(s)) for s in node.type.shape) + "]"
 
     def size(self, size: Size) -> str:
@@ -274,7 +275,7 @@ class _Entry:
 
     @property
     def declaration(self) -> str:
-        """The entry's head."""
+        """The head of the entry's declaration."""
         given = [f"int64_t {s}" for s in self.sizes]
         for node, name in zip(self.graph.parameters, self.values, strict=False):
             given.append(f"const {self.kind(node)} *{name}" if node.type.shape else f"{self.kind(node)} {name}")
@@ -374,7 +375,7 @@ def _objects(export: _Export, place: Path) -> tuple[Path, ...]:
 
 
 def _linked(header: Path, source: Path, objects: tuple[Path, ...], place: Path) -> Exported:
-    """Build the library, if there is a C compiler."""
+    """Return the library, built if there is a C compiler."""
     mac = sys.platform == "darwin"
     library = place / f"lib{source.stem}.{'dylib' if mac else 'so'}"
     flags = ["-std=c11", "-O3", "-shared", "-fPIC", "-fvisibility=default"]

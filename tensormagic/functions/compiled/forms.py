@@ -1,7 +1,7 @@
-"""Containers and plain values as JSON: what a file says of the arguments and results of a function.
+"""Containers and plain values as JSON: how a file describes the arguments and results of a function.
 
-A form is a list: the kind, and what belongs to it. No class is named but NumPy's own tuples, so that reading a form imports and
-calls nothing.
+A form is a list: the kind, and what belongs to it. No class is named but NumPy's own tuples, so that reading a form
+imports and calls nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NUMBERS = "biufc"
 
 
 class UnwritableError(Exception):
-    """A value has no form; the text is its class."""
+    """Raised if a value has no form; the text is its class."""
 
 
 def form_of(tree: Any, leaf: Callable[[Any], Form | None]) -> Form:
@@ -117,7 +117,7 @@ def _tree_of(form: Any, leaf: Callable[[Form], Any]) -> Any:
 
 @cache
 def _tuples() -> dict[str, Any]:
-    """NumPy's named tuples, as its linear algebra and set functions return them."""
+    """Return NumPy's named tuples, as its linear algebra and set functions return them."""
     found: dict[str, Any] = {}
     for module in ("numpy.linalg._linalg", "numpy.lib._arraysetops_impl"):
         try:

@@ -1,4 +1,4 @@
-"""What a compiled function needs, known from its plan: ``Compiled.memory`` and ``Compiled.cost``, in the sizes' names and as numbers."""
+"""The memory and the work of a compiled function, known from its plan, as formulas in the sizes' names and as numbers."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Sizes:
         return size.name if isinstance(size, Symbol) else f"{_told(size)}"
 
     def number(self, size: Atom) -> int:
-        """Return the value; raises LookupError if it is not known."""
+        """Return the value of a size; raise LookupError if it is not known."""
         return self.numbers[size]
 
 
 def _told(node: Node) -> str:
-    """Return a value by its operation and line."""
+    """Return a value's operation and line, as text."""
     sites = site.of(node)
     return f"{node.op.name}({sites[0]})" if sites else node.op.name
 
@@ -91,7 +91,7 @@ class Formula:
 
     @property
     def number(self) -> int | None:
-        """The number; None where a size is not known."""
+        """The number, or None if a size is not known."""
         try:
             return self.amount.number(self.sizes.number) + self.beside
         except LookupError:
@@ -170,7 +170,7 @@ class Memory:
     _at: Callable[..., Memory] = field(repr=False)
 
     def __call__(self, *args: Any) -> Memory:
-        """Return the same for arguments: nothing runs."""
+        """Return the same for arguments, without running anything."""
         return self._at(*args)
 
     def __repr__(self) -> str:
@@ -248,7 +248,7 @@ class Work(StepWork):
     _at: Callable[..., Work] = field(repr=False)
 
     def __call__(self, *args: Any) -> Work:
-        """Return the same for arguments: nothing runs."""
+        """Return the same for arguments, without running anything."""
         return self._at(*args)
 
     def __repr__(self) -> str:
@@ -310,7 +310,7 @@ def _copied(graph: Graph, packed: Mapping[Node, None], args: Sequence[Any]) -> i
 
 
 def _names(plan: Plan) -> list[str]:
-    """Return the name of each step."""
+    """Return the names of the steps."""
     kernels = iter(plan.kernels)
     found: list[str] = []
     for step in plan.steps:

@@ -1,4 +1,4 @@
-"""Where a compiled function's code comes from, in words; computed on demand, since it may change until then."""
+"""Where a compiled function's code comes from, in words; determined on demand, since it may change until then."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NOTHING = "nothing to compile: NumPy's own functions run it"
 
 
 def made_here(executable: session.Executable) -> str:
-    """Return ``compiled here``; or what runs code that is not compiled, and why."""
+    """Return ``compiled here``, or what runs code that is not compiled, and why."""
     if executable.device != "cpu":
         return f"for {executable.device}"
     if config.tier == "numpy":

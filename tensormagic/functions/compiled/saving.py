@@ -1,8 +1,8 @@
-"""Compiled functions as files: the graph as text, values as npy, and machine code by machine; and what opens them.
+"""Compiled functions as files: the graph as text, values as npy, and machine code for each machine; and how these are opened.
 
-What is read runs nothing but graphs. Machine code is taken where nobody else could have written the file, this user has
-written it, or says that whoever did is trusted, and where this machine would compile the same; else the graph is compiled
-here, or run by NumPy.
+What is read runs nothing but graphs. Machine code is used if nobody else could have written the file, or this user
+has written it or says that its author is trusted, and if this machine would compile the same; else the graph is
+compiled here, or run by NumPy.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _raised(part: bytes) -> Exception:
 
 
 def _refuse_outside(graph: Graph, name: str) -> None:
-    """Refuse what no file can hold: Python functions, and the user's exceptions."""
+    """Raise for what no file can hold: Python functions, and the user's exceptions."""
     for node in _every(graph):
         if node.op is OUTSIDE:
             raise CaptureError(
@@ -223,7 +223,7 @@ def _written(tree: Any, leaf: Callable[[Any], Form | None], name: str, does: str
 
 
 def _argument(function: Compiled) -> Callable[[Any], Form | None]:
-    """Return a function that recognises values given as types, and gives them with the user's names of sizes."""
+    """Return a function that recognises values given as types, and returns these with the user's names of sizes."""
     types = iter(function.graph.parameters)
     called = (
         {str(size): name for size, name in function.size_names.items()} if function.executable.device == "cpu" else {}
@@ -241,7 +241,7 @@ def _argument(function: Compiled) -> Callable[[Any], Form | None]:
 
 
 class _Mark:
-    """What stands for a result."""
+    """A placeholder for a result."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -349,7 +349,7 @@ def _graph(parts: Mapping[str, bytes], part: str, about: Mapping[str, Any]) -> G
 
 
 def _check(graph: Graph, rewritten: Graph, about: Mapping[str, Any], arguments: Any) -> None:
-    """See that the parts of a file are of one function."""
+    """Raise FormatError unless the parts of a file are of one function."""
     same = graph.parameters == rewritten.parameters and len(graph.results) == len(rewritten.results)
     same = same and all(a.type.form == b.type.form for a, b in zip(graph.results, rewritten.results, strict=True))
     if not same or not isinstance(arguments, tuple) or parted(about["math"])[0] not in config.ALLOWED["math"]:
@@ -362,7 +362,7 @@ def _device(saved: str) -> str:
 
 
 def _taken(form: Form) -> int:
-    """Return how many arrays are among the arguments."""
+    """Return the number of arrays among the arguments."""
     count = 0
 
     def leaf(_: Form) -> None:
@@ -385,7 +385,7 @@ def _value(parts: Mapping[str, bytes], number: int, parameter: Node) -> Any:
 
 
 def _start(executable: session.Executable, parts: Mapping[str, bytes], about: Mapping[str, Any], why: str) -> str:
-    """Start compiling, or take stored code; returns what was done, in words."""
+    """Start compiling, or take stored code, and return in words what was done."""
     if executable.device != "cpu" or config.tier == "numpy" or not executable.plan.sources:
         return made_here(executable)
     found, reason = ({}, why) if why or not about["machines"] else _own_code(executable, parts, about)
@@ -401,7 +401,7 @@ def _start(executable: session.Executable, parts: Mapping[str, bytes], about: Ma
 def _own_code(
     executable: session.Executable, parts: Mapping[str, bytes], about: Mapping[str, Any]
 ) -> tuple[dict[str, Code], str]:
-    """Return a file's code for this machine, by source, and why there is none."""
+    """Return a file's code for this machine, by source, and the reason if there is none."""
     try:
         from tensormagic.backend.cpu.loader import runs_here
     except ImportError:

@@ -1,4 +1,4 @@
-"""Sizes of 0 and 1 of a compiled function: which choices of them have graphs of their own in files and in libraries of C."""
+"""Sizes of 0 and 1 of a compiled function: which choices of them have graphs of their own in files and in C libraries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def count_of(function: Compiled) -> int:
 
 
 def symbols_of(function: Compiled) -> list[Symbol]:
-    """Return the sizes of arguments, in the order in which they are met."""
+    """Return the sizes of arguments, in order of appearance."""
     found = (bare_symbol(s) for p in function.graph.parameters[: count_of(function)] for s in p.type.shape)
     return list(dict.fromkeys(s for s in found if s is not None))
 

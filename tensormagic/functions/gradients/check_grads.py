@@ -1,4 +1,4 @@
-"""``tm.check_grads``: derivatives held against finite differences of the values, in both modes and to any order."""
+"""``tm.check_grads``: derivatives compared with finite differences of the values, in both modes and to any order."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _variables(args: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class _Level:
-    """A function at a point, and the same without capture."""
+    """A function at a point, and the same function without capture."""
 
     fun: Any
     args: tuple[Any, ...]
@@ -111,12 +111,12 @@ class _Level:
 
     @property
     def points(self) -> list[Any]:
-        """The leaves that move, in double precision."""
+        """The leaves with derivatives, in double precision."""
         return [_double(v.value if isinstance(v, Part) else v) for v in _variables(self.args)]
 
     @contextmanager
     def arranged(self, moved: Sequence[Any]) -> Generator[tuple[Any, ...]]:
-        """The arguments with other values in the places of those that move, in objects too."""
+        """Yield the arguments with other values in the places of those with derivatives, in objects too."""
         leaves, build = flatten(self.args)
         every = list(zip(_variables(self.args), moved, strict=True))
         rest = iter([v for variable, v in every if not isinstance(variable, Part)])
@@ -124,12 +124,12 @@ class _Level:
             yield build(iter([next(rest) if _is_float(v) else v for v in leaves]))
 
     def of_floats(self, *moved: Any) -> Any:
-        """Return the function of the variables alone."""
+        """Return the function's result, as a function of the variables alone."""
         with self.arranged(moved) as args:
             return of_callable(self.fun).body(*args)
 
     def by_plain(self, moved: Sequence[Any]) -> list[Any]:
-        """Return the leaves of the result that move, as Python and NumPy compute them."""
+        """Return the leaves of the result with derivatives, as Python and NumPy compute them."""
         if self.plain is None:
             raise TypeError
         with self.arranged(moved) as args:
@@ -137,16 +137,16 @@ class _Level:
 
     @property
     def captured(self) -> Function:
-        """That as a captured function."""
+        """The function of the variables alone, as a captured function."""
         own = of_callable(self.fun)
         return Function(self.of_floats, own.name, reads=own.reads, math=own.math)
 
     def numeric(self, values: list[Any]) -> list[Any]:
-        """Return the leaves of the result that move, by the captured function."""
+        """Return the leaves of the result with derivatives, by the captured function."""
         return _floats(self.captured(*values))
 
     def exact(self, values: list[Any]) -> list[Any]:
-        """Return the same by plain NumPy, in the precision of ``values``."""
+        """Return the leaves of the result by plain NumPy, in the precision of ``values``."""
         found = self.by_plain(values)
         if any(np.asarray(v).dtype not in {longest(np.dtype("d")), longest(np.dtype("D"))} for v in found):
             raise TypeError
@@ -178,13 +178,13 @@ def _floats(tree: Any) -> list[Any]:
 
 
 class _Check:
-    """Checks of one function and of its derivatives."""
+    """Checks one function and its derivatives."""
 
     def __init__(self, modes: Sequence[str], rtol: float, random: np.random.Generator) -> None:
         self.modes, self.rtol, self.random = modes, rtol, random
 
     def directions(self, values: Sequence[Any]) -> list[Any]:
-        """Random ones, of a length of about 1."""
+        """Return random directions of a length of about 1."""
         found: list[Any] = []
         for v in values:
             array = np.asarray(v)

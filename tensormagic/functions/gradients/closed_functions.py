@@ -1,4 +1,4 @@
-"""A function's body run over stand-ins for some arguments, so that derivatives are with respect to these alone."""
+"""Function bodies run over stand-ins for some arguments, so that derivatives are with respect to these alone."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Closed:
             tensor.place = value.place if isinstance(value, Tensor) else Place(Buffer(self.open([tensor.node])[0]))
 
     def _taken(self, argument: Any, leaves: Sequence[Any], name: str) -> tuple[list[Any], list[Node], list[Make]]:
-        """Return the stand-ins that the body gets for the leaves of an argument, their nodes, and a function that rebuilds each leaf."""
+        """Return the stand-ins that the body gets for the leaves of an argument, their nodes, and functions that rebuild each leaf."""
         if argument is None or isinstance(argument, str | bytes):
             raise _no_float(argument, name, self.label)
         seen, nodes, makes = list(leaves), list[Node](), list[Make]()
@@ -179,15 +179,15 @@ class Closed:
         return found + flatten(tuple(directions[len(self._counts) :]))[0]
 
     def named(self) -> list[tuple[str, list[Node]]]:
-        """Return the moving leaves of each argument."""
+        """Return the leaves with derivatives of each argument."""
         return [(name, nodes) for name, (nodes, _) in zip(self.names, self.moving, strict=True)]
 
     def open(self, nodes: Sequence[Node]) -> list[Node]:
-        """Put the actual arguments in for the stand-ins."""
+        """Return nodes with the actual arguments in place of the stand-ins."""
         return replace(nodes, self.actual)
 
     def results(self, nodes: Sequence[Node], computed: Sequence[Node] = ()) -> list[Node]:
-        """Return the same for results, whose numbers keep their classes; ``computed`` replaces the first ones."""
+        """Return the opened results, whose numbers keep their classes; ``computed`` replaces the first ones."""
         found = self.open([*computed, *nodes[len(computed) :]])
         return [self._of_its_class(n, noted(own)) for n, own in zip(found, nodes, strict=True)]
 
@@ -198,14 +198,14 @@ class Closed:
         return of_classes(number, Classes(code, classes.types))
 
     def arranged(self, nodes: Sequence[Node], single: bool) -> Any:
-        """Return one node for each moving leaf, in the arguments' containers."""
+        """Return one node for each leaf with a derivative, in the arguments' containers."""
         rest = iter([wrap(n) for n in self.open(nodes)])
         parts = [build(rest) for _, build in self.moving]
         return parts[0] if single else tuple(parts)
 
 
 def _within(place: Place, whole: Place) -> Place:
-    """Return the view of another place that a view of an argument is."""
+    """Return a view of an argument's stand-in, as the same view of the place ``whole``."""
     return whole if place.parent is None else replaced(place, buffer=whole.buffer, parent=_within(place.parent, whole))
 
 
@@ -219,18 +219,18 @@ def _like_object(apart: Apart, count: int, rest: Iterator[Any]) -> Any:
 
 
 def _nothing(_rest: Iterator[Any]) -> None:
-    """The replacement for a part without a derivative: None, which cannot be computed with by mistake."""
+    """Return None for a part without a derivative, so that nothing is computed with it by mistake."""
 
 
 def has_derivative(leaf: Any) -> bool:
-    """Whether a part of a container is a number with a fraction, or an array of such; texts, functions and integers stay as they are."""
+    """Return whether a part of a container is a real or complex number, or an array of such, in contrast to texts and integers."""
     if isinstance(leaf, Tensor):
         return leaf.type.inexact
     return is_variable(leaf) or isinstance(leaf, np.ndarray | float | complex)
 
 
 def _integers(argument: Any) -> Iterator[Any]:
-    """Yield the integers beside floats in lists, tuples and dictionaries, which are usually meant as floats; those in fields are not."""
+    """Yield the integers beside floats in lists, tuples and dictionaries, which are usually meant as floats; not those in fields."""
     if type(argument) in {list, tuple, dict}:
         for part in items_of(argument):
             yield from _integers(part)

@@ -135,7 +135,7 @@ def _noting() -> Generator[set[Node]]:
 
 
 def _compute_again(buffers: Sequence[Buffer], operands: Sequence[Node], own: set[Node]) -> None:
-    """Mark what buffers hold to be recomputed from the operands when a derivative needs values in between."""
+    """Mark the values in buffers to be recomputed from the operands when a derivative needs values in between."""
     given = [n for n in dict.fromkeys(operands) if n.op is not CONSTANT]
     stand_ins = {n: input_node(Source(f"operand{k}"), n.type) for k, n in enumerate(given)}
     values = [b.node for b in buffers]
@@ -160,7 +160,7 @@ def _compute_again(buffers: Sequence[Buffer], operands: Sequence[Node], own: set
 
 @maker
 def custom_gradient(fun: Any) -> Function:
-    """A function with a derivative of its own.
+    """Return a function with a derivative of its own.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def _pair(result: Any, function: Function) -> tuple[Any, Callable[[Any], Any]]:
 
 
 def _cotangents(found: Any, stand_ins: Sequence[Node], function: Function) -> list[Node]:
-    """Return the cotangents of the arguments, in their types."""
+    """Return the cotangents of the arguments, in their types; raise DifferentiationError if their number is wrong."""
     nodes = [node_of(v) for v in flatten(found)[0]]
     if len(nodes) != len(stand_ins):
         raise DifferentiationError(
@@ -234,7 +234,7 @@ def _cotangents(found: Any, stand_ins: Sequence[Node], function: Function) -> li
 
 
 def _check_linear(back: Sequence[Node], cotangents: Sequence[Node], function: Function) -> None:
-    """Refuse cotangents that are not linear in those of the results: they would have no forward mode."""
+    """Raise for cotangents that are not linear in those of the results, as these would have no forward mode."""
     found = normal_form(back, cotangents)
     seeds = {c: input_node(Source("seed"), c.type) for c in cotangents}
     moved = set(cotangents)

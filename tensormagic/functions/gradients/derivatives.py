@@ -1,4 +1,4 @@
-"""Derivatives of functions over arrays: grad, jvp, vjp and their kin, each a function that can be differentiated again."""
+"""Derivatives of functions over arrays: grad, jvp, vjp and related ones, each a function that can be differentiated again."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ArgNums = int | str | Sequence[int | str]
 
 
 def argument_positions(function: Function, argnums: ArgNums, count: int) -> list[int]:
-    """Return the positions that ``argnums`` means in a call with ``count`` arguments."""
+    """Return the argument positions that ``argnums`` denotes in a call with ``count`` arguments."""
     found: list[int] = []
     for item in _each(argnums):
         if isinstance(item, str):
@@ -58,7 +58,7 @@ def argument_positions(function: Function, argnums: ArgNums, count: int) -> list
 
 
 def asked(function: Function, argnums: ArgNums) -> ArgNums:
-    """Return a copy of ``argnums``; raises at once if no call of ``function`` could have such arguments."""
+    """Return a copy of ``argnums``; raise at once if no call of ``function`` could have such arguments."""
     for item in _each(argnums):
         _named(function, item) if isinstance(item, str) else _number(function, item)
     return deepcopy(argnums)
@@ -69,7 +69,7 @@ def _each(argnums: ArgNums) -> Sequence[int | str]:
 
 
 def _named(function: Function, name: str) -> int:
-    """Return the position of the argument of this name."""
+    """Return the position of the argument of this name; raise DifferentiationError if there is none."""
     if name in function.parameters:
         return function.parameters.index(name)
     several = [part for part in re.split(r"[\s,]+", name) if part]
@@ -83,7 +83,7 @@ def _named(function: Function, name: str) -> int:
 
 
 def _number(function: Function, item: Any) -> int:
-    """Return a position, which may be a number of NumPy's."""
+    """Return a position, given as an integer of Python or NumPy."""
     if not isinstance(item, Tensor) and hasattr(type(item), "__index__"):
         try:
             return operator.index(item)
@@ -134,7 +134,7 @@ _derived: weakref.WeakSet[Function] = weakref.WeakSet()  # that a derivative is 
 
 
 def kept(make: Callable[..., Function], fun: Any, *key: Any) -> Function:
-    """Return ``make(fun, *key)``, cached per function and key; not cached while code is traced."""
+    """Return ``make(fun, *key)``, cached per function and key, but not while code is traced."""
     if context.current() is not None:
         return make(fun, *key)
     try:
@@ -279,7 +279,7 @@ def grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
 
 
 def fitted(kind: str, label: str, given: Sequence[Any], nodes: Sequence[Node]) -> list[Node]:
-    """Tangents, or cotangents, of nodes: one for each, of its dtype and shape."""
+    """Return tangents, or cotangents, of nodes: one for each, converted to its dtype and shape."""
     if len(given) != len(nodes):
         raise DifferentiationError(
             f"{kind}s of {label}: {len(given)} arrays or numbers are given for {len(nodes)}", "Give one for each."
@@ -357,12 +357,12 @@ def _pushing(fun: Any) -> Function:
 
 
 def in_tuple(function: Function) -> Callable[[tuple[Any, ...]], Sequence[tuple[str, Any]]]:
-    """Return the arguments of ``function`` with their names, of a derivative that takes them in a tuple before its directions."""
+    """Return a function that lists the arguments of ``function`` with their names, for a derivative that takes them in a tuple."""
     return lambda args: [_called(function, args[0], k) for k in range(len(args[0]))]
 
 
 def _called(function: Function, args: tuple[Any, ...], k: int) -> tuple[str, Any]:
-    """Return an argument, and its name."""
+    """Return an argument's name, and the argument."""
     return (function.parameters[k] if k < len(function.parameters) else f"argument {k + 1}"), args[k]
 
 

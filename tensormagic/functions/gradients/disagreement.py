@@ -1,4 +1,4 @@
-"""Which operation of a graph has a derivative that its values do not have: each is held against finite differences by itself."""
+"""Finds the operation of a graph whose derivative does not match its values, by comparing each op with finite differences."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def disagreement(graph: Graph, values: Sequence[Any], moves: dict[Node, Any]) ->
 
 
 def disagreement_of(result: Node, wrt: Node) -> Disagreement | None:
-    """Return the first node between an input and a value whose derivative disagrees, or None where none is found."""
+    """Return the first node between an input and a value whose derivative disagrees, or None if none is found."""
     closed = close([result], lambda n: n.op is INPUT, parameter, leaves=[wrt])
     values = [n["source"].value if n.op is INPUT else None for n in closed.leaves]
     if any(v is None for v in values):
@@ -97,7 +97,7 @@ class _Table:
         return [n for n in items(node) if n.type.inexact]
 
     def inside(self, node: Node) -> Disagreement | None:
-        """Return the one among the nodes of a graph that is called."""
+        """Return the disagreeing node within the graph of a call, or None for other nodes, or if none is found."""
         if node.op not in {CALL, CHECKPOINT}:
             return None
         graph: Graph = node["graph"]

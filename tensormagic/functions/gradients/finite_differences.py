@@ -1,4 +1,4 @@
-"""Directional derivatives by numbers alone: extrapolated central differences in the longest floats there are, and complex steps."""
+"""Directional derivatives by function values alone: extrapolated central differences in the longest floats, and complex steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMPLEX_STEP = 1e-100
 
 @dataclass(frozen=True)
 class Slope:
-    """The directional derivative of each value, and how far off it may be."""
+    """The directional derivative of each value, and an estimate of its error."""
 
     values: Values
     errors: list[float]
@@ -60,7 +60,7 @@ def _extrapolated(function: Numeric, points: Values, moves: Values, step: float)
 
 
 def _limit(column: Values) -> tuple[Any, float]:
-    """Richardson's extrapolation, and how much its last stage changed."""
+    """Return Richardson's extrapolation, and how much its last stage has changed."""
     before = column[-1]
     for order in range(1, len(column)):
         before = column[-1]

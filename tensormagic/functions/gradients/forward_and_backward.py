@@ -1,4 +1,4 @@
-"""The forward and the backward graph of a function apart: what one hands to the other are the values that are kept."""
+"""The forward and the backward graph of a function as separate graphs; the one passes the values that the other needs."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class Passes:
 
 
 class Pulled(tuple[Any, Callable[..., Any]]):  # noqa: SLOT001 (a tuple has no room for what it knows)
-    """What ``tm.vjp`` gives: the value and the function that pulls cotangents back, and the graphs of both."""
+    """The result of ``tm.vjp``: the value and the function that pulls cotangents back, and the graphs of both."""
 
     behind: Callable[[], Passes]
 
     @property
     def graph(self) -> Passes:
-        """The forward and the backward graph, apart."""
+        """The forward and the backward graph, separately."""
         return self.behind()
 
 
@@ -70,7 +70,7 @@ def passes_of(function: Function, primals: tuple[Any, ...], value: Any, pulled: 
 
 
 def _cut(graph: Graph, own: int, given: int, values: int) -> Passes:
-    """Return a graph of values and cotangents cut in two: whatever needs no cotangent is forward."""
+    """Return a graph of values and cotangents cut in two: nodes that need no cotangent are in the forward graph."""
     cotangents = graph.parameters[own:given]
     after: set[Node] = set(cotangents)
     for node in topological(graph.results):

@@ -1,4 +1,4 @@
-"""Gradients of nodes: what is differentiated is rewritten first."""
+"""Gradients of nodes, which are rewritten before they are differentiated."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def gradient_nodes(result: Node, wrt: Sequence[Node]) -> list[Node]:
 
 
 def value_and_gradient_nodes(result: Node, wrt: Sequence[Node]) -> tuple[Node, list[Node]]:
-    """As :func:`gradient_nodes`, preceded by the value, whose loops also record what the gradient reads."""
+    """Return :func:`gradient_nodes`' result preceded by the value, whose loops also record what the gradient reads."""
     stable = normal_form([result], wrt)[0]
     value, gradient = modes.value_and_gradient(stable, wrt)
     return result if value is stable else value, gradient

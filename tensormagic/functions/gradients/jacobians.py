@@ -167,7 +167,7 @@ def _check(function: Function, results: Sequence[Node], wrt: Sequence[Node]) -> 
 
 
 def _rows(results: Sequence[Node], wrt: Sequence[Node], mode: Mode | None) -> list[list[Node]]:
-    """For each result the derivatives with respect to each node."""
+    """Return for each result the derivatives with respect to each node."""
     if (mode or _cheaper(results, wrt)) == "reverse" and all(r.type.dtype.kind == "f" for r in results):
         return [_pulled(r, wrt) for r in results]
     columns = [_pushed(results, x) for x in wrt]
@@ -198,7 +198,7 @@ def _pulled(result: Node, wrt: Sequence[Node]) -> list[Node]:
 
 
 def _direction(node: Node) -> Node:
-    """Return a stand-in for a tangent or cotangent of ``node``; that of a scalar is 1."""
+    """Return a stand-in for a tangent or cotangent of ``node``; for a scalar, the number 1."""
     t = node.type
     return input_node(Source("direction"), t.with_shape(t.shape)) if t.shape else constant(t.dtype.type(1))
 

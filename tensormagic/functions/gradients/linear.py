@@ -1,7 +1,7 @@
-"""A value and the linear map beside it: ``tm.vjp`` and ``tm.linearize``, both of one run of the function.
+"""A value and its linear map: ``tm.vjp`` and ``tm.linearize``, both from one run of the function.
 
-A function whose reads are followed is captured once for its value and once for the map, and both are kept. One that reads a
-clock, or changes what it reads, is run once for both: another run would be of another function.
+A function whose reads can be followed is captured once for its value and once for the map, and both are kept. One
+that reads a clock, or changes what it reads, is run once for both: another run would be of another function.
 """
 
 from __future__ import annotations
@@ -176,12 +176,12 @@ def _both(fun: Any, primals: tuple[Any, ...], again: Map, derive: Map) -> tuple[
 
 
 def _has_moved(function: Function, key: Any) -> bool:
-    """Return whether nothing but values of objects has changed since a run that another one was as."""
+    """Return whether nothing but values in objects has changed since a run that another run agreed with."""
     return any(map(moved, _followed.get(function, {}).get(key, ())[:1]))
 
 
 def _alike(function: Function, primals: tuple[Any, ...], whole: Record) -> tuple[Given, bool] | None:
-    """Return the values of a call whose runs are alike, for code that cannot be captured in one run without values, or None."""
+    """Return the values of a call if its runs are alike, for code that cannot be captured in one run without values, or None."""
     if not taken_back(whole) or function.record((primals, {})).why:
         return None
     given, stores = function.stored(primals)
@@ -228,12 +228,12 @@ def _as_it_was(held: Sequence[tuple[Any, Any]]) -> Generator[None]:
 
 
 def _kept(value: Any) -> Any:
-    """Return a value as it is now."""
+    """Return a value as it is now: a copy of an array."""
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def _is_still(value: Any, before: Any, was: Any) -> bool:
-    """Whether a name still holds the object ``before``, with the elements that it had (``was``; None: its elements do not matter)."""
+    """Return whether a name still holds the object ``before``, with unchanged elements unless ``was`` is None."""
     return value is before and (was is None or not isinstance(value, np.ndarray) or value.tobytes() == was.tobytes())
 
 
@@ -241,7 +241,7 @@ _followed: weakref.WeakKeyDictionary[Function, OrderedDict[Any, list[Record]]] =
 
 
 def _note(function: Function, key: Any, record: Record) -> None:
-    """Another run is as the first one, as long as this record holds."""
+    """Record that another run is like the first one as long as this record holds."""
     known = _followed.setdefault(function, OrderedDict())
     found = known.setdefault(key, [])
     found.insert(0, record)
@@ -254,7 +254,7 @@ def _note(function: Function, key: Any, record: Record) -> None:
 
 
 def _captured(function: Function, primals: tuple[Any, ...], derive: Map) -> tuple[Any, Map]:
-    """Value and map of one run, as lazy values."""
+    """Return value and map of one run, as lazy values."""
     with config.using(math=function.math):
         args, options = function.complete(primals, {}) if function.complete and function.fills else (primals, {})
         closed = Closed(function, args, options, range(len(primals)))
@@ -269,7 +269,7 @@ def _captured(function: Function, primals: tuple[Any, ...], derive: Map) -> tupl
 
 
 def _computed(function: Function, primals: tuple[Any, ...], key: Any, derive: Map) -> tuple[Any, Map]:
-    """Value and map of one run, as values."""
+    """Return value and map of one run, as computed values."""
     before = function.record((primals, {}))
     leaves, build = flatten(primals)
     lazy = [_input(v, f"argument {k + 1}") for k, v in enumerate(leaves)]
@@ -344,7 +344,7 @@ def _pulling(fun: Any) -> Function:
 
 
 def _pulled(closed: Closed, cotangents: Any) -> Any:
-    """Pull cotangents of the results back to the arguments."""
+    """Return the cotangents of the arguments for cotangents of the results."""
     results = numbers_alone(flatten(closed.result)[0], closed.label)
     given = fitted("cotangent", closed.label, flatten(cotangents)[0], results)
     stable = normal_form(results, closed.wrt)

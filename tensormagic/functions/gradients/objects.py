@@ -1,6 +1,7 @@
-"""Objects of the user's classes taken apart: the floats and arrays of floats that they hold, and where; gradients put together like them.
+"""Objects of the user's classes as sets of variables: the floats and arrays of floats they hold, with their places and gradients.
 
-An object stays what it is, since methods, closures and other objects know it: lazy values stand in its places while code is captured.
+An object stays what it is, since methods, closures and other objects refer to it: lazy values are put into its places
+while code is captured.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ Place = tuple[Any, Any]  # what holds something, and the key there
 
 @dataclass(frozen=True, eq=False)
 class Met:
-    """A value met in a walk: its name and path, its place (None if nothing can be stored there), and the value."""
+    """A value reached in a walk through objects: its name and path, its place (None if nothing can be stored there), and the value."""
 
     name: str
     path: Path
@@ -53,6 +54,8 @@ class Met:
 
 def walk(value: Any, name: str, *, numbers: bool = True) -> Iterator[Met]:
     """Yield a value, and the values in its objects and containers, outer ones first; a list of numbers counts as one if ``numbers``.
+
+    Cycles are not followed.
 
     Cycles are not followed.
     """
@@ -88,7 +91,10 @@ def _holder(attributes: Any) -> Any:
 
 
 def gathered(parts: Sequence[tuple[Path, Any]], forms: Mapping[Path, Any], above: Path = ()) -> Any:
-    """Arrange gradients like the variables that they belong to; ``parts`` has them by their paths relative to ``above``.
+    """Return gradients arranged like the variables that they belong to; ``parts`` has them by their paths relative to ``above``.
+
+    Attributes become a :class:`Gradient` and items a dictionary, both only with those that have a gradient; lists and
+    tuples are as long as those in ``forms``, with None.
 
     Attributes become a :class:`Gradient` and items a dictionary, both only with those that have a gradient; lists and
     tuples are as long as those in ``forms``, with None.
@@ -112,7 +118,7 @@ def gathered(parts: Sequence[tuple[Path, Any]], forms: Mapping[Path, Any], above
 
 
 def is_object(value: Any) -> bool:
-    """Return whether a value is an object of the user's, or a namespace, and no container that is put together again."""
+    """Return whether a value is an object of a user's class, or a namespace, and not a container that can be rebuilt."""
     return is_own(value) and not isinstance(value, Gradient)
 
 
@@ -141,7 +147,7 @@ class Part:
         return _identity(self.value, self.places[0])
 
     def add(self, place: Place) -> None:
-        """Add a place."""
+        """Add a place that holds the variable."""
         if not any(_is_same(place, known) for known in self.places):
             self.places.append(place)
 
@@ -166,7 +172,7 @@ def _is_same(one: Place, other: Place) -> bool:
 
 @dataclass
 class Apart:
-    """An object taken apart: its variables, and the containers in it by their paths."""
+    """An object as its variables, and the containers in it by their paths."""
 
     parts: list[Part]
     forms: dict[Path, Any]
@@ -207,7 +213,7 @@ def taken_apart(value: Any, name: str) -> Apart:
 
 
 def is_variable(value: Any) -> bool:
-    """Return whether a value in an object is one that gradients are with respect to."""
+    """Return whether a value in an object is a variable of gradients."""
     if isinstance(value, Tensor):
         return value.type.inexact
     if type(value) is np.ndarray:
@@ -243,7 +249,7 @@ def standing_in(parts: Sequence[tuple[Part, Any]]) -> Generator[None]:
 
 
 def as_gradients(tree: Any) -> Any:
-    """Tangents; an object in them that is shaped like a gradient is replaced by the floats that it holds."""
+    """Return tangents in which an object that is shaped like a gradient is replaced by the floats that it holds."""
     leaves, build = flatten(tree)
     return build(iter([_as_gradient(v) if is_object(v) else v for v in leaves]))
 

@@ -1,4 +1,4 @@
-"""Sparse Jacobians and Hessians: columns that no element of the result shares are computed in one pass."""
+"""Sparse Jacobians and Hessians: columns that share no element of the result are computed in one pass."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Check = Callable[[Function, Sequence[Node], Sequence[Node]], None]
 
 @dataclass(frozen=True, eq=False)
 class _Form:
-    """What the matrix is made of.
+    """How the matrix is assembled.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class _Plan:
 
     @property
     def count(self) -> int:
-        """How many passes there are."""
+        """The number of passes."""
         return int(self.colours.max(initial=-1)) + 1
 
     @cached_property
@@ -151,7 +151,7 @@ class SparseJacobian(Made):
 
     @property
     def follows(self) -> tuple[Any, ...] | None:
-        """What a function that calls this one can read."""
+        """The functions and code that a function calling this one can reach."""
         return self.function.roots
 
     def __call__(self, *args: Any, **options: Any) -> Any:
@@ -165,7 +165,7 @@ class SparseJacobian(Made):
         return plan.form.build(_blocks(plan, whole[plan.places]))
 
     def pattern(self, *args: Any, **options: Any) -> Any:
-        """Return where entries may differ from zero, as a ``csr_array`` of bools over all results and arguments."""
+        """Return where entries may be nonzero, as a ``csr_array`` of bools over all results and arguments."""
         return self._plan(*self._completed(args, options))[0].pattern
 
     def colours(self, *args: Any, **options: Any) -> int:
@@ -256,7 +256,7 @@ class SparseJacobian(Made):
     # bodies
 
     def _closed(self, args: Any, options: Any) -> tuple[Closed, list[Node]]:
-        """Return the function over stand-ins; records the form of its Jacobian."""
+        """Return the function over stand-ins, and its results, and record the form of its Jacobian."""
         positions = argument_positions(self.function, self.argnums, len(args))
         single = isinstance(self.argnums, int | str)
         custom = self.primal is not None and not self._single and _is_custom(self.primal, args, options, positions)
@@ -280,7 +280,7 @@ class SparseJacobian(Made):
         return closed, results
 
     def _along(self, directions: Any, args: Any, options: Any) -> Any:
-        """Return the derivative along one direction: the linear map whose structure is determined."""
+        """Return the derivative along one direction, the linear map whose structure is determined."""
         closed, results = self._closed(args, options)
         moved = _moved(results, closed.wrt, [node_of(d) for d in directions])
         return [

@@ -1,4 +1,4 @@
-"""The gradient of a lazy value: ``y.grad(w)``, and which node is meant by what it is asked for."""
+"""The gradient of a lazy value, ``y.grad(w)``, and which node its argument denotes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ from tensormagic.ops.named import NAMED, is_bare
 
 
 def not_alone(value: Any, name: str = "the value", result: Node | None = None) -> str:
-    """Return a note that another equal value exists, because the expression occurs twice; else empty.
+    """Return a note that another equal value exists, because the expression occurs twice, or an empty text.
+
+    The other one may have no name: then ``result`` contains the same expression once more.
 
     The other one may have no name: then ``result`` contains the same expression once more.
 
@@ -106,7 +108,7 @@ _NO_INPUT = "Assign it in an earlier cell than the one that computes with it; or
 
 
 def way_to(value: Tensor, name: str = "y") -> str:
-    """Return how the gradient of a value is asked for, by an input that it has: ``loss.grad("w")``."""
+    """Return how to ask for the gradient of a value by one of its inputs: ``loss.grad("w")``."""
     inputs = (n["source"].name for n in topological([value.node]) if n.op is INPUT and n.type.inexact)
     return f'{name}.grad("{next((n for n in inputs if n.isidentifier()), "w")}")'
 
@@ -155,7 +157,7 @@ def tensor_grad(self: Tensor, wrt: Any = None) -> Any:
 
 
 class Asked:
-    """``y.grad``, a method whose repr explains how to call it, as elsewhere the attribute holds the gradient."""
+    """``y.grad``: a method whose repr explains how to call it, as in other libraries this attribute holds the gradient."""
 
     def __init__(self, value: Any = None) -> None:
         self._value = value

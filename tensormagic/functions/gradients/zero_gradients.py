@@ -1,4 +1,4 @@
-"""The warning that a gradient is zero because the result does not depend on an argument, or only by steps, with the lines of these."""
+"""The warning that a gradient is zero because the result does not depend on an argument, or only through step functions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tensormagic.ops.pointwise import Pointwise
 
 
 def warn_constant(label: str, result: Node, arguments: Sequence[tuple[str, Sequence[Node]]]) -> None:
-    """Warn of each argument that no derivative of ``result`` reaches."""
+    """Warn of each argument on which ``result`` depends without a derivative."""
     for name, nodes in arguments:
         if nodes and (reason := reason_of_zero(result, name, nodes)):
             _warn(f"{label} {reason}: its gradient is zero")
 
 
 def reason_of_zero(result: Node, name: str, nodes: Sequence[Node]) -> str:
-    """Return why the gradient of a value with respect to ``name`` is zero for all data; empty if it is not."""
+    """Return why the gradient of a value with respect to ``name`` is zero for all data, or an empty text if it is not."""
     steps = _steps_to(result, nodes)
     return "" if steps is None else _reason(name, steps)
 

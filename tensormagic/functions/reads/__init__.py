@@ -1,1 +1,1 @@
-"""What a captured function reads of Python's state, and the check that it still holds."""
+"""What a captured function reads of Python's state, and the check that it is unchanged."""

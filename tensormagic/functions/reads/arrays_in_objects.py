@@ -1,7 +1,7 @@
-"""Arrays inside containers and objects as inputs of a trace, where a function stores into them in place: ``self.w -= g``.
+"""Arrays inside containers and objects as inputs of a trace, if a function stores into them in place: ``self.w -= g``.
 
-Which they are, a record of what the function can read says. While the function is captured, lazy arrays stand in their places;
-what is stored is then done to the arrays, at each call. The same record takes back what a first attempt has changed.
+A record of what the function can read lists them. While the function is captured, lazy arrays are put into their
+places; stores are then done to the arrays, at each call. The same record undoes the changes of a first attempt.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Inside(Mapping[str, Any]):
 
     @property
     def holder(self) -> Any:
-        """The first of them; a tuple itself."""
+        """The holder of the first place; a tuple itself."""
         found = self.places[0][0]
         return found.own if isinstance(found, InTuple) else found
 
@@ -93,7 +93,7 @@ class Inside(Mapping[str, Any]):
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is a number with a fraction: of Python's or NumPy's."""
+    """Return whether a value is a real or complex number of Python or NumPy, and no integer."""
     return isinstance(value, float | complex | np.inexact)
 
 
@@ -113,7 +113,7 @@ class InTuple:
     place: tuple[Any, Any] | None
 
     def put(self, key: int, value: Any) -> None:
-        """Put a tuple with another item in the place of this one."""
+        """Replace the tuple by one with another item."""
         holder, where = self.place or (None, None)
         items = [*held(holder, where)]
         items[key] = value
@@ -122,7 +122,7 @@ class InTuple:
 
 
 def held(holder: Any, key: Any) -> Any:
-    """Return the value in a dictionary, a list, a tuple, a closure cell, a class or an object with slots; ``MISSING`` if there is none."""
+    """Return the value in a dictionary, list, tuple, closure cell, class or object with slots, or ``MISSING`` if there is none."""
     try:
         if isinstance(holder, InTuple):
             return held(*holder.place)[key] if holder.place else MISSING
@@ -232,7 +232,7 @@ def placed(reads: Sequence[Read], stand_ins: Sequence[Any]) -> Generator[None]:
 
 
 def refuse_kept(left: Sequence[Any], buffers: Sequence[Any], label: str) -> None:
-    """Refuse code that has kept an array that it stores into, or a part of it, in a way that cannot be replaced."""
+    """Raise for code that has kept an array that it stores into, or a part of it, in a way that cannot be replaced."""
     for value in left:
         if value.place.buffer in buffers and value.place.buffer.stored:
             raise CaptureError(
@@ -242,7 +242,7 @@ def refuse_kept(left: Sequence[Any], buffers: Sequence[Any], label: str) -> None
 
 
 def refuse_shared(before: Record, values: Sequence[Any], label: str) -> None:
-    """Refuse a trace that has stored into an object's array that shares memory with an input: a run would read the change."""
+    """Raise for a trace that has stored into an object's array that shares memory with an input: a run would read the change."""
     if not before.changed():
         return
     stored = [c for c in before.checks if c.kind == "array" and not c.holds()]
@@ -254,7 +254,7 @@ def refuse_shared(before: Record, values: Sequence[Any], label: str) -> None:
 
 
 def taken_back(record: Record) -> bool:
-    """Return whether everything is as it was, once that has been put back which can be."""
+    """Restore what can be restored, and return whether everything is as it was."""
     if record.unseen() or not record.changed():
         return not record.unseen()
     keys = {id(c.operands[0]): c.operands[2] for c in record.checks if c.kind == "items"}
@@ -279,7 +279,7 @@ def _put_names(attributes: dict[str, Any], before: tuple[str, ...]) -> None:
 
 @contextmanager
 def undoing(before: Record) -> Generator[None]:
-    """If the block fails, undo what a capture has changed in objects, which would hold values without a call."""
+    """Undo what a capture has changed in objects if the block fails, as they would otherwise hold values without a call."""
     try:
         yield
     except BaseException:
@@ -373,7 +373,7 @@ def as_values(
 
 
 def _put_keys(container: Any, left: Mapping[int, tuple[Any, Any]]) -> None:
-    """The same for the keys of a dictionary and the members of a set."""
+    """Replace lazy keys of a dictionary and lazy members of a set by values."""
     if isinstance(container, dict | set):
         keys = [_valued(key, left) for key in container]
         if not all(map(operator.is_, keys, container)):
@@ -416,7 +416,7 @@ def _valued(value: Any, left: Mapping[int, tuple[Any, Any]]) -> Any:
 
 
 def _number(value: Any) -> Any:
-    """Return the value of a lazy number that only occurs in a text."""
+    """Return the value of a lazy number that occurs only in a text."""
     if not isinstance(value, Tensor):
         return value
     return value.item() if value.type.form == "python" else value.numpy()[()]
@@ -426,5 +426,5 @@ _VALUES = type({}.values())
 
 
 def _owner(values: Any) -> Any:
-    """Return the dictionary of ``values()``, which is given as one that cannot be changed."""
+    """Return the dictionary behind ``values()`` of a read-only mapping, or None."""
     return next((d for d in gc.get_referents(values) if isinstance(d, dict)), None)

@@ -1,4 +1,4 @@
-"""The caller's containers that a call changes: their copies for capture, their contents before, and whether they still hold them."""
+"""The caller's containers that a call changes: their copies for capture, and their contents before."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ class Run:
 
 
 class Halfway(Exception):  # noqa: N818 (who calls the body goes on with the user's own)
-    """The body has raised an error after changing its arguments, printing, or checking data; ``changed`` says which.
+    """Raised if the body has raised an error after changing its arguments, printing, or checking data; ``changed`` says which.
+
+    ``tell`` prints the pending output, and raises the errors of checks, for the values of the call. ``met`` is the
+    error, which may be one of this package.
 
     ``tell`` prints the pending output, and raises the errors of checks, for the values of the call.
     ``met`` is the error, which may be one of this package.
@@ -75,7 +78,7 @@ class Containers:
             self._find(part, (*path, key))
 
     def is_changed(self) -> bool:
-        """Return whether the body has changed one."""
+        """Return whether the body has changed a container."""
         return any(not _alike(_contents(v), before) for v, _, before in self._found.values())
 
     def changed(self) -> list[tuple[Path, Any]]:
@@ -86,7 +89,7 @@ class Containers:
         return [(path, dict(parts_of(v)) if not isinstance(v, list) else list(v)) for path, v in found]
 
     def callers(self, call: Any) -> dict[int, Any]:
-        """For the identity of each the caller's container, which is in the arguments of ``call``."""
+        """Return the caller's container, in the arguments of ``call``, for the identity of each container of the trace."""
         return {} if call is None else {key: reached(call, path) for key, path in self._places()}
 
     def _places(self) -> list[tuple[int, Path]]:
@@ -94,11 +97,13 @@ class Containers:
         return [*((key, path) for key, (_, path, _) in self._found.items()), *fixed]
 
     def same(self, call: Any) -> dict[Path, Path]:
-        """For the place of each in the arguments of ``call`` the first place of the same container."""
+        """Return for the place of each container in the arguments of ``call`` the first place of the same container."""
         return {} if call is None else same_places(call, [path for _, path in self._places()])
 
     def released(self, given: Any) -> dict[int, tuple[Any, Path]]:
-        """Return the containers, with the caller's paths, holding the original arguments again in place of the trace's stand-ins.
+        """Return the containers, with the caller's paths, after putting the original arguments in place of the trace's stand-ins.
+
+        Otherwise anything that still holds one would seem to have kept lazy values.
 
         Otherwise anything that still holds one would seem to have kept lazy values.
         """
@@ -143,7 +148,7 @@ class Containers:
         return made
 
     def _ways(self, tree: Any) -> list[tuple[Node, Callable[[Any], Any]]]:
-        """For a container of the result that depends on conditions: which given or existing container it is for a call."""
+        """Return for a container that depends on conditions which given or existing container it is for a call."""
         capture = context.current()
         for one in reversed(() if capture is None else capture.heap.chosen):
             if any(tree is made for made in one.made):
@@ -163,7 +168,7 @@ class Containers:
 
 
 class _Constant:
-    """Gives an existing object, whose contents are not part of the result."""
+    """A builder that returns an existing object, whose contents are not part of the result."""
 
     __slots__ = ("value",)
 
@@ -257,7 +262,7 @@ def reached(value: Any, path: Path) -> Any:
 
 
 def same_places(call: Any, paths: Iterable[Path]) -> dict[Path, Path]:
-    """For each path the first one that leads to the same container of a call."""
+    """Return for each path the first one that leads to the same container of a call."""
     first: dict[int, Path] = {}
     return {path: first.setdefault(id(reached(call, path)), path) for path in paths}
 
@@ -275,5 +280,5 @@ def fill(container: Any, contents: Any) -> None:
 
 
 def refused(label: str, why: str = "") -> CaptureError:
-    """Return the refusal to change a container."""
+    """Return the error for a change of a container that is an argument."""
     return CaptureError(f"{label} changes a container that is an argument{why}", "Make a new one, and return it.")

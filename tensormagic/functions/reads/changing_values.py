@@ -1,9 +1,10 @@
-"""Numbers and arrays inside of objects whose values were seen to change: inputs of a trace, as those of globals are.
+"""Numbers and arrays inside objects whose values were seen to change, as inputs of a trace, like those of globals.
 
-At first what an object or a container holds is a constant of a trace, which is captured again when it has another value. Where nothing
-but such values has changed since an earlier trace, they are made inputs, by the mechanism of ``inside.py``: lazy values stand in their
-places while the function is captured. The trace with constants is made as well, and decides: where the other one cannot be captured
-(the value is a size, a key, a text), leaves something behind, or gives something else, the places stay constants.
+At first the contents of an object or a container are constants of a trace, which is captured again when a value
+differs. If nothing but such values has changed since an earlier trace, they are made inputs, by the mechanism of
+``arrays_in_objects.py``: lazy values are put into their places while the function is captured. The trace with
+constants is made as well, and decides: if the other one cannot be captured (the value is a size, a key, a text),
+leaves something behind, or has other results, the places stay constants.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _ONE_BY_ONE = 4  # places that are tried by themselves, where all of them at onc
 
 
 def moved(record: Record) -> tuple[Inside, ...]:
-    """Return the places whose values have changed, if nothing else has and each may be an input; else empty."""
+    """Return the places whose values have changed, if nothing else has and each may be an input, or nothing."""
     if record.why:
         return ()
     found: dict[Any, Inside] = {}
@@ -46,7 +47,7 @@ def arrays_of(record: Record) -> tuple[Inside, ...]:
 
 
 def _moved_in(check: Check, record: Record) -> list[Inside]:
-    """Return the places of one check; empty if it is no such change."""
+    """Return the changed places of one check, or nothing if something else has changed."""
     if check.kind == "array":
         places = list(_places_of(check.operands[0], record.checks))
         return [Inside(told, [place], moving=True) for place, told in places] if len(places) == 1 else []
@@ -79,19 +80,19 @@ def _kind(value: Any) -> Any:
 
 
 def _places_of(array: Any, checks: Iterable[Check]) -> Iterable[tuple[tuple[Any, Any], str]]:
-    """Yield where an array is held."""
+    """Yield the places that hold an array, with their names."""
     for check in checks:
         yield from ((place, told) for place, told in places_of(check) if held(*place) is array)
 
 
 def choices_of(places: Sequence[Inside]) -> list[tuple[Inside, ...]]:
-    """Return which places are tried together: all, and then each."""
+    """Return which places are tried together: all of them, and then each alone."""
     alone = [(space,) for space in places] if 1 < len(places) <= _ONE_BY_ONE else []
     return [tuple(places), *alone]
 
 
 def agree(results: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Return whether two traces of one function gave the same, up to rounding of values computed at capture."""
+    """Return whether two traces of one function have the same results, up to rounding of values computed at capture."""
     return len(results) == len(others) and all(map(_agree, results, others))
 
 

@@ -1,9 +1,9 @@
-"""What a captured function may read of Python's state: everything that its code, by the names in it, can come to.
+"""What a captured function may read of Python's state: everything that its code can reach by the names in it.
 
-The code of a function names globals, attributes and modules. From its globals, closure, defaults and arguments these lead to
-objects, classes, containers and other functions, whose code is looked at in turn. What is found is more than what is read,
-and never less: it is recorded with what it holds. What cannot be looked into (iterators, files, clocks, objects of C) is told
-by name, and then a trace holds for one call only.
+The code of a function names globals, attributes and modules. From its globals, closure, defaults and arguments these
+lead to objects, classes, containers and other functions, whose code is examined in turn. What is found is more than
+what is read, and never less; it is recorded with its contents. What cannot be examined (iterators, files, clocks,
+objects of C) is named, and then a trace holds for one call only.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Code:
 
     @property
     def follows(self) -> list[Any]:
-        """What it reads."""
+        """The objects that the code reads."""
         return [self.space[name] for one in self.named for name in one.reads if name in self.space]
 
 
@@ -119,10 +119,10 @@ _WATCHED = {"numpy", "scipy", "math", "numpy.random", "numpy.linalg", "numpy.fft
 
 
 class _Walk(Wrappers):
-    """One search; it starts again until no new names are found."""
+    """One search; it is repeated until no new names are found."""
 
     def all(self, roots: Sequence[Any], arguments: Any, reads: Sequence[Read]) -> None:
-        """Look at everything."""
+        """Examine everything that is reachable, repeatedly until no new names are found."""
         while True:
             known = self.known()
             self.begin()
@@ -170,7 +170,7 @@ class _Walk(Wrappers):
         return value_kinds.is_maker(value) or (self.fixed and value_kinds.is_draw(value))
 
     def refuse_random(self) -> None:
-        """Refuse makers of generators in code that Python runs as written, where they need no seed."""
+        """Raise for makers of generators in code that Python runs as written, where they need no seed."""
         if self.random and self.is_unstaged():
             self.stop(self.random)
 
@@ -194,7 +194,7 @@ class _Walk(Wrappers):
             self._object(value, told)
 
     def _own(self, roots: Sequence[Any] | None, told: str) -> None:
-        """A captured function: what it is made of."""
+        """Follow a captured function to the functions it was made of."""
         if roots is None:
             self.stop(told)
         for root in roots or ():
@@ -217,7 +217,7 @@ class _Walk(Wrappers):
     # functions
 
     def function(self, function: types.FunctionType, told: str, lifted: bool) -> None:
-        """A function of the user's: its code, defaults, closure and globals."""
+        """Follow a function of the user's: its code, defaults, closure and globals."""
         if value_kinds.is_quiet_function(function):
             if not value_kinds.is_quiet(
                 function.__module__
@@ -278,7 +278,7 @@ class _Walk(Wrappers):
             self.entry(sys.modules, whole, whole)
 
     def builtin(self, function: Any, told: str, _lifted: bool) -> None:
-        """A function of C's."""
+        """Follow a function implemented in C, or record it as one that cannot be examined."""
         owner = function.__self__
         if owner is None or isinstance(owner, types.ModuleType):
             if not value_kinds.is_quiet(function.__module__) or function.__name__ in value_kinds.LOUD:
@@ -294,12 +294,12 @@ class _Walk(Wrappers):
             self.push(owner, told)
 
     def dispatched(self, function: Any, told: str, _lifted: bool) -> None:
-        """A function of NumPy's that others may implement for their arrays."""
+        """Record a function of NumPy that others may implement for their arrays, unless it is known."""
         if not value_kinds.is_quiet(function.__module__) or function.__name__ in value_kinds.LOUD:
             self.by_call(f"{told} ({function.__module__}.{function.__name__})")
 
     def method(self, method: types.MethodType, told: str, _lifted: bool) -> None:
-        """A method, and its object."""
+        """Follow a method, and its object."""
         self.push(method.__func__, told)
         self.push(method.__self__, told)
 
@@ -384,7 +384,7 @@ class _Walk(Wrappers):
     # objects
 
     def _compared(self, value: Any, told: str) -> bool:
-        """Record an object of a library whose whole state can be compared; False for others."""
+        """Record an object of a library whose whole state can be compared, and return True; return False for others."""
         if type(value) is random.Random:
             self.check("state", value, None, value.getstate(), told)
         elif type(value) in value_kinds.BUFFERS and not value.closed:
@@ -445,7 +445,7 @@ class _Walk(Wrappers):
             self.entry(inside, name, f"{told}.{name}", leads=False)
 
     def items(self, items: Any, told: str, _lifted: bool) -> None:
-        """What a container holds, in its order."""
+        """Record and follow the items of a container, in their order."""
         if len(items) > _LONGEST:
             self.stop(f"the {len(items)} items of {told}")
         held = tuple(items) if isinstance(items, dict) else self.still(items, enumerate(items))
@@ -464,11 +464,11 @@ class _Walk(Wrappers):
             self.slot(items, lambda d: d.default_factory, f"{told}.default_factory")
 
     def namespace(self, value: types.SimpleNamespace, told: str, _lifted: bool) -> None:
-        """What a `SimpleNamespace` holds."""
+        """Record and follow the attributes of a `SimpleNamespace`."""
         self._attributes(value, vars(value), (), told, whole=self.is_whole(types.SimpleNamespace))
 
     def lazy(self, value: Any, told: str, _lifted: bool) -> None:
-        """A lazy value."""
+        """Record a lazy value; raise Unfollowed unless what is read is fixed."""
         if self.fixed:
             self.slot(value, operator.attrgetter("node"), told)
             return

@@ -1,7 +1,8 @@
-"""Attributes that users give to captured functions: they are those of the function that is captured.
+"""Attributes that users set on captured functions: they are stored on the function that is captured.
 
-A counter (``f.calls += 1``), a table (``f.seen = {}``) or a constant of a function stands on the function in Python. The text of the
-captured function reads it by the same name, and what is read of functions of the user's is followed and stored into: so it stands there.
+A counter (``f.calls += 1``), a table (``f.seen = {}``) or a constant of a function is an attribute of the function in
+Python. The code of the captured function reads it by the same name, and reads and stores of attributes of the user's
+functions are followed: so it is stored there.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ class Attributed:
 
 def users_of(made: Any, name: str) -> Any:
     """Return the user's function or callable object, if ``name`` is an attribute that users may set, or None.
+
+    None for our own fields, special names, or objects that were not made of the user's.
 
     Not for our own fields, special names, or objects that were not made of the user's.
     """

@@ -1,8 +1,9 @@
-"""Lazy values that a captured function leaves in objects: they outlive the trace, and get the values of the call.
+"""Lazy values that a captured function leaves in objects, which outlive the trace and get the values of the call.
 
-A trace runs the body over arguments without values. What the body appends to a list, or sets as an attribute, is then a lazy value
-of arguments that are gone. It is there all the same, once what was given to this call stands where the arguments stood: so the
-object holds what Python would have left there, as a lazy value, and the body runs anew at each call.
+A trace runs the body over arguments without values. What the body appends to a list, or sets as an attribute, is then
+a lazy value of arguments that no longer exist. It is valid all the same once the arguments of this call replace those
+of the trace: so the object holds what Python would have left there, as a lazy value, and the body runs again at each
+call.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def young(*, stays: bool = False) -> Generator[None]:
 
 
 def looked_at() -> None:
-    """Note the present contents of memory outside of graphs, so that earlier stores by plain Python do not seem the next trace's."""
+    """Record the present contents of memory outside of graphs, so that earlier stores by plain Python do not seem the next trace's."""
     for value in live_values.held():
         if isinstance(value, Tensor):
             value.place.buffer.version  # noqa: B018 (which looks)
@@ -68,6 +69,8 @@ def looked_at() -> None:
 
 def left_behind(mark: Tensor, *, known: bool) -> list[Tensor]:
     """Return the lazy values made, or stored into, after ``mark`` that are still referenced.
+
+    ``known``: this function is known to leave some; otherwise unreachable cycles are collected first.
 
     ``known``: this function is known to leave some; otherwise unreachable cycles are collected first.
     """
@@ -108,14 +111,14 @@ def _made_since(mark: Tensor) -> list[Tensor]:
 
 
 def _stored_since(mark: Tensor) -> list[Tensor]:
-    """Lazy values of before, as an earlier call has left them, that were stored into."""
+    """Return earlier lazy values, as a previous call has left them, that were stored into."""
     then = mark.place.buffer.born
     found = [v for v in live_values.held() if isinstance(v, Tensor) and not v.place.buffer.argument]
     return [v for v in found if v.place.buffer.born < then < v.place.buffer.version]
 
 
 def held_by(build: Callable[[Any], Any]) -> set[int]:
-    """Return the identities of the objects that a rebuilding function holds itself: the types in a list of unknown length."""
+    """Return the identities of the objects that a rebuilding function holds itself, such as the types in a list of unknown length."""
     seen: dict[int, Any] = {}
     pending: list[Any] = [build]
     while pending:
@@ -137,7 +140,7 @@ def held_by(build: Callable[[Any], Any]) -> set[int]:
 
 
 def bare(build: Callable[[Any], Any], count: int) -> Callable[[Any], Any]:
-    """Return how ``count`` parts are put together, without the lazy values that they were taken from."""
+    """Return how ``count`` parts are assembled, without the lazy values that they were taken from."""
     return together(build(iter([0.0] * count)))[1]
 
 
@@ -164,7 +167,10 @@ def together(tree: Any) -> tuple[list[Any], Callable[[Any], Any]]:
 def give_values(
     left: Sequence[Tensor], values: Mapping[Node, Any], label: str, capture: Capture
 ) -> tuple[dict[int, tuple[Tensor, Any]], Memory]:
-    """Rebind lazy values from the trace's stand-ins to the call's arguments.
+    """Return lazy values, rebound from the trace's stand-ins to the call's arguments, with their Python counterparts, and their memory.
+
+    The lazy values are given by identity. Their counterparts are numbers, arrays that the call was given, copies of
+    computed arrays without parts, and NumPy views of given arrays.
 
     Returns, by identity, the lazy values with their Python counterparts (numbers, arrays that the call was given,
     copies of computed arrays without parts, and NumPy views of given arrays), and the memory of all of them.
@@ -202,7 +208,7 @@ def give_values(
 
 
 def _taken(place: Place, values: Mapping[Node, Any]) -> Place:
-    """Return where an array lies that is one of several depending on data: where the one lies that it is in this call."""
+    """Return the place of an array in this call if it is one of several depending on data, else the place itself."""
     found = place
     while found.parent is None and (several := found.buffer.alias.alternatives):
         asked = [one.holds for one in several if one.holds is not None]
@@ -226,7 +232,7 @@ def _taken(place: Place, values: Mapping[Node, Any]) -> Place:
 
 
 def _computed(nodes: list[Node]) -> None:
-    """Compute nodes without printing: the call prints. If that fails, there is no call."""
+    """Compute nodes without printing, as the call prints. If that fails, there is no call."""
     try:
         with silently():
             session.compute(nodes)
@@ -235,7 +241,7 @@ def _computed(nodes: list[Node]) -> None:
 
 
 def _codes_of_classes(left: Sequence[Tensor], values: Mapping[Node, Any], capture: Capture) -> dict[int, Node]:
-    """For numbers of data-dependent class, by identity: the node that gives the class in this call."""
+    """Return, for numbers of data-dependent class by identity, the node that gives the class in this call."""
     if not capture.classes.of:
         return {}
     with capturing(capture):
@@ -274,7 +280,7 @@ class Memory:
 
 @contextmanager
 def rescued(values: Mapping[Node, Any]) -> Generator[None]:
-    """If the block fails, rebind what it has left in objects to the call's arguments."""
+    """Rebind what the block has left in objects to the call's arguments if the block fails."""
     mark = wrap(constant(0))
     try:
         yield
@@ -286,7 +292,7 @@ def rescued(values: Mapping[Node, Any]) -> Generator[None]:
 
 
 def tell_until(token: Any, values: Mapping[Node, Any]) -> None:
-    """Print what a trace had printed until ``token``, and raise what it had checked, for the call's arguments."""
+    """Print what a trace printed until ``token``, and raise what it checked, for the call's arguments."""
     if not isinstance(token, Tensor):
         return
     closed = session.close_over([token.node], list(values), use_values=False)  # what was printed once is printed again

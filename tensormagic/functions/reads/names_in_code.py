@@ -1,4 +1,4 @@
-"""What code may read, by its instructions: names of globals, of attributes and of modules, of it and of the functions in it."""
+"""The names that code may read, by its instructions: globals, attributes and modules, also of the functions in it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def named(code: CodeType) -> Named:
 
 
 def _asked(code: CodeType, steps: list[tuple[str, tuple[str, ...]]]) -> tuple[set[str], set[str]]:
-    """Attributes that may be taken from a module called ``random``, and names whose values are used other than for an attribute."""
+    """Return attributes that may be taken from a module called ``random``, and names whose values are used other than for an attribute."""
     fast = [_fast(*step) if "_FAST" in step[0] else _NEITHER for step in steps]
     given = [
         (name, k > 0 and steps[k - 1][0].startswith("CALL")) for k, (stored, _) in enumerate(fast) for name in stored

@@ -1,6 +1,6 @@
-"""What a search for all that code may read has noted: names in the code, the checks, and values that are still to be looked into.
+"""The findings of a search for all that code may read: names in the code, checks, and values still to be examined.
 
-What a value leads to is the search's own matter (``footprint.py``).
+What a value leads to is determined in ``footprint.py``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Unfollowed(Exception):  # noqa: N818 (no error: an answer)
 
 
 def _filled(get: Callable[[Any], Any], value: Any) -> Any:
-    """Return what a slot of an object holds; ``MISSING`` for nothing."""
+    """Return the content of a slot of an object, or ``MISSING`` if it is empty."""
     try:
         return get(value)
     except AttributeError:
@@ -66,7 +66,7 @@ class Notes:
         self.begin()
 
     def begin(self) -> None:
-        """Look at everything anew, by the names that are known so far."""
+        """Start examining everything anew, with the names that are known so far."""
         self.partial = False  # whether elements of arrays are not compared because they may become inputs
         self.room = self.largest or 0  # bytes of arrays whose elements are still to be compared
         self.checks: dict[Any, Check] = {}
@@ -83,7 +83,7 @@ class Notes:
         return self.unstaged or any(map(value_kinds.is_unstaged, self.users))
 
     def known(self) -> tuple[object, ...]:
-        """Return what determines the attributes examined; as long as it grows, the search starts again."""
+        """Return what determines the attributes examined; as long as it grows, the search is repeated."""
         return (
             len(self.names),
             len(self.builtins),
@@ -102,12 +102,12 @@ class Notes:
         self.called = self.called or told
 
     def stop(self, told: str) -> None:
-        """Something that no check can be made for."""
+        """Raise Unfollowed for something that no check can be made for, unless such things are skipped."""
         if not self.passing:
             raise Unfollowed(told)
 
     def check(self, kind: str, a: Any, b: Any, c: Any, told: str, place: tuple[Any, Any] | None = None) -> None:
-        """One check of a value."""
+        """Add a check of a value."""
         self.checks.setdefault((kind, id(a)), Check(kind, (a, b, c), told, place))
 
     def entry(
@@ -134,7 +134,7 @@ class Notes:
             self.push(value, told, lifted=lifted)
 
     def push(self, value: Any, told: str, *, lifted: bool = False) -> None:
-        """A value that is to be looked into."""
+        """Add a value that is to be examined."""
         if value is not MISSING and value is not ANYTHING and not value_kinds.is_atom(value):
             self.held |= value is np.random
             self.pending.append((value, told, lifted))

@@ -1,7 +1,7 @@
 """What functions read beside their arguments: names of notebooks and closures, looked up when code is captured.
 
-During a trace, a name that holds an array or a float stands for an input of the trace, and every name that was read is
-noted: the trace is valid as long as these names hold what they held.
+During a trace, a name that holds an array or a float stands for an input of the trace, and every name that was read
+is noted: the trace is valid as long as the values of these names are unchanged.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def is_input(value: Any) -> bool:
 
 
 def look(read: Read, *, lasting: bool = True) -> Any:
-    """Return what captured code sees under a name: lazy arrays for arrays and floats.
+    """Return the value that captured code sees under a name: lazy arrays for arrays and floats.
+
+    ``lasting``: the name exists before and after the trace, rather than being made by the traced code.
 
     ``lasting``: the name exists before and after the trace, rather than being made by the traced code.
     """
@@ -98,7 +100,7 @@ def is_librarys(function: types.FunctionType) -> bool:
 
 
 def called_body(function: Callable[..., Any]) -> Body:
-    """Return the replacement of ``function`` in captured code: our version of a library's or Python's function, a staged method."""
+    """Return the body for ``function`` in captured code: our version of a library's or Python's function, a staged method."""
 
     def body(*args: Any, **options: Any) -> Any:
         return called(function)(*args, **options)
@@ -159,6 +161,8 @@ def _names_of(code: types.CodeType, function: types.FunctionType) -> set[str]:
     """Return the outside names of a function that its ``code`` may bind; all, if the code has their dictionary.
 
     ``code`` is as the user wrote it: staged code is nested, and comparing two equal ones takes too long.
+
+    ``code`` is as the user wrote it: staged code is nested, and comparing two equal ones takes too long.
     """
     every = not IN_NAMESPACES.isdisjoint(bytecode.named(code, "LOAD_GLOBAL", "LOAD_NAME"))
     return {*notebook_names.bound(code), *code.co_freevars, *(function.__globals__ if every else ())}
@@ -196,6 +200,8 @@ def _rebind(function: types.FunctionType, seen: Mapping[str, Any], lasting: bool
 
 def _captured(value: Any, function: types.FunctionType, lasting: bool) -> Any:
     """Return the value of a name in captured code; a neighbouring function is itself, and captured when it is called.
+
+    Code without source calls what it finds: that is then the captured body.
 
     Code without source calls what it finds: that is then the captured body.
     """

@@ -1,4 +1,4 @@
-"""The warning that a function is captured at each call, where that takes noticeable time: what it reads cannot be checked."""
+"""The warning that a function is captured at each call, as what it reads cannot be checked, if that takes noticeable time."""
 
 from __future__ import annotations
 

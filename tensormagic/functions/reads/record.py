@@ -1,7 +1,8 @@
-"""What a trace has read of Python's state, as checks: whether all of it is as it was, asked by one function at each call.
+"""Records of what a trace has read of Python's state, as checks that one generated function makes at each call.
 
-A check compares what a dictionary, a closure cell, a class, an object, a function or a container holds with what it held.
-Objects are compared by identity, numbers and texts by type and bits. It knows nothing of how the reads were found.
+A check compares the contents of a dictionary, a closure cell, a class, an object, a function or a container with its
+contents before. Objects are compared by identity, numbers and texts by type and bits. It knows nothing of how the
+reads were found.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _TEXTS = {
 
 
 def bits(value: Any) -> Any:
-    """Return a number of Python or NumPy by its bits, or None for anything else."""
+    """Return the bits of a number of Python or NumPy, or None for anything else."""
     if type(value) is float:
         return struct.pack("d", value)
     if type(value) is complex:
@@ -103,7 +104,7 @@ class Check:
     place: tuple[Any, Any] | None = None
 
     def holds(self) -> bool:
-        """Return whether it is as it was."""
+        """Return whether the value is unchanged."""
         return _holding((self,))()
 
 
@@ -159,7 +160,7 @@ class Record:
         return "" if self._calls is not None and self._calls == side_effects.made() else self.why
 
     def without(self, kind: str) -> Record:
-        """Return the same without the checks of a kind."""
+        """Return the record without the checks of a kind."""
         if all(check.kind != kind for check in self.checks):
             return self
         return Record(
@@ -172,7 +173,7 @@ class Record:
         )
 
     def changed(self) -> str:
-        """Return the name of something that is not as it was; empty where all is."""
+        """Return the name of something that has changed; empty if nothing has."""
         return "" if self._all() else next((c.told for c in self.checks if not c.holds()), "")
 
 

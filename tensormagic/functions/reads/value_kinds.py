@@ -1,4 +1,4 @@
-"""Which values are looked into when it is asked what a function can read, which are what they are, and which are neither."""
+"""Classes of values in a search for what a function can read: which are examined further, which are constant, and which are neither."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ _CALLED = (
 
 
 def is_called(value: Any) -> bool:
-    """Return whether a value is a function, a method or a class: code does nothing with it but to call it."""
+    """Return whether a value is a function, a method or a class, which code only calls."""
     return isinstance(value, _CALLED)
 
 
@@ -109,17 +109,17 @@ def is_maker(value: Any) -> bool:
 
 
 def is_draw(value: Any) -> bool:
-    """Return whether it is a function of ``np.random`` that draws from NumPy's own generator."""
+    """Return whether a value is a function of ``np.random`` that draws from NumPy's own generator."""
     return type(value) is _DRAW and type(value.__self__) is np.random.RandomState
 
 
 def is_constant(value: Any) -> bool:
-    """Return whether an object stays what it is: `weakref.ref` too, of which a call reads nothing."""
+    """Return whether an object never changes: also a `weakref.ref`, of which a call reads nothing."""
     return value is weakref.ref or is_atom(value) or type(value) in _FIXED or isinstance(value, _CONSTANT)
 
 
 def parts_of(value: Any) -> tuple[str, ...] | None:
-    """Return the attributes of an object of Python's own that code is reached by, or None for another object."""
+    """Return the attributes of an object of Python's own through which code is reached, or None for another object."""
     if isinstance(value, property):
         return ("fget", "fset", "fdel")
     return next(
@@ -161,7 +161,7 @@ def is_quiet_class(kind: type) -> bool:
 
 
 def is_quiet_function(function: types.FunctionType) -> bool:
-    """Return the same for a function, by the module of its globals: a wrapper claims the module of what it wraps."""
+    """Return whether a function depends on its arguments alone, by the module of its globals (a wrapper claims that of what it wraps)."""
     return is_librarys(function.__code__.co_filename) and is_quiet(function.__globals__.get("__name__"))
 
 

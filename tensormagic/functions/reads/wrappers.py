@@ -1,4 +1,4 @@
-"""What callables of the standard library read, whose code is C's or nobody's: getters, caches, dispatchers, abstract classes."""
+"""What callables of the standard library read, whose code is C's or unknown: getters, caches, dispatchers, abstract classes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _OF_FUNCTIONS = frozenset({"__name__", "__qualname__", "__doc__", "__module__", 
 
 
 class Wrappers(Notes):
-    """Looks at such callables."""
+    """Examines such callables in the search for what code may read."""
 
     def getter(self, value: Any, _told: str, _lifted: bool) -> None:
-        """``operator.attrgetter`` and ``methodcaller``: the attributes that they ask for are named in no code."""
+        """Add the attributes that ``operator.attrgetter`` and ``methodcaller`` read, which no code names."""
         self.names.update(part for text in value.__reduce__()[1] if isinstance(text, str) for part in text.split("."))
 
     def cached(self, value: functools.cached_property[Any], told: str, _lifted: bool) -> None:
@@ -31,7 +31,7 @@ class Wrappers(Notes):
         self.push(value.func, told)
 
     def remembering(self, value: Any, told: str, _lifted: bool) -> None:
-        """A function that keeps its results (`functools.lru_cache`), and how many calls it has had."""
+        """Record a function that caches its results (`functools.lru_cache`) by its number of calls, and follow it."""
         self.check("cache", value, None, tuple(value.cache_info()), f"the cache of {told}")
         self.push(value.__wrapped__, told)
 
@@ -61,7 +61,7 @@ class Wrappers(Notes):
                 self.pending.append((space[name], f"{told}.{name}", False))
 
     def beside(self, function: types.FunctionType, told: str) -> set[str]:
-        """Record attributes of a function that are in no dictionary; returns attributes that matter even if no code names them."""
+        """Record attributes of a function that are in no dictionary; return attributes that matter even if no code names them."""
         for name in sorted(self.names & _OF_FUNCTIONS):
             self.slot(function, operator.attrgetter(name), f"{told}.{name}", name)
         return {"registry"} & function.__dict__.keys() if hasattr(function, "dispatch") else set()

@@ -1,1 +1,1 @@
-"""Rewrite rules of the user's own: reading, trying, installing."""
+"""Rewrite rules of the user's own: reading, testing, installing."""

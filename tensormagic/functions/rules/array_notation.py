@@ -1,4 +1,4 @@
-"""Rules over arrays as text and as generators: what their sides are, over whatever stands for the variables."""
+"""Rules over arrays as text and as generators: how their sides are computed over whatever stands for the variables."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Space = Mapping[str, Any]
 
 
 def _modules() -> tuple[ModuleType, ...]:
-    """Return where names of functions are looked up; SciPy's parts are imported when the first rule is read."""
+    """Return the modules in which names of functions are looked up; SciPy's parts are imported when the first rule is read."""
     import scipy.linalg
     import scipy.special
 
@@ -102,7 +102,7 @@ def _called(tree: ast.expr) -> Iterator[str]:
 
 
 def _function(name: str, space: Space) -> Callable[..., Any]:
-    """Return what is called by a bare name in a rule."""
+    """Return the function that a bare name in a rule calls."""
     if inspect.isfunction(space.get(name)) or isinstance(space.get(name), Function):
         return space[name]
     if name == "gram":
@@ -187,7 +187,7 @@ def _statement(
 
 
 def source_of(function: Callable[..., Any], line: int) -> str:
-    """Return where a rule of a generator stands."""
+    """Return the place of a rule of a generator."""
     return f"{usercode.span_at(function.__code__, 0, line).cell}:{line}"
 
 
@@ -209,5 +209,5 @@ def _text_of(path: str, line: int, given: tuple[Any, ...]) -> str:
 
 
 def is_pointwise(node: Node) -> bool:
-    """Return whether a side of a rule over numbers holds pointwise operations alone: then it is a rule over arrays of any shape."""
+    """Return whether a side of a rule over numbers has pointwise operations alone, so that the rule holds for arrays of any shape."""
     return not node.args or (isinstance(node.op, Pointwise) and all(map(is_pointwise, node.args)))

@@ -1,7 +1,8 @@
 """Rewrite rules over arrays: products, transposes, sums, inverses in patterns, as NumPy writes them, for any sizes.
 
-A pattern is built anew over what its variables are bound to, by the functions that capture user's code; it matches a node
-that it then is. So parameters of ops, axes and sizes are compared without a language of their own.
+A pattern is built anew over the values that its variables are bound to, by the functions that capture user's code; it
+matches a node if it then equals that node. So parameters of ops, axes and sizes are compared without a language of
+their own.
 """
 
 from __future__ import annotations
@@ -90,6 +91,9 @@ def build(statement: Statement, types: Types, *, strict: bool = True) -> Built |
 
     Unless ``strict``, sizes that are different symbols may be equal under the conditions, and the replacement may
     require more sizes to agree than the pattern does.
+
+    Unless ``strict``, sizes that are different symbols may be equal under the conditions, and the replacement may
+    require more sizes to agree than the pattern does.
     """
     leaves = leaves_of(types)
     capture = Capture("a rule", abstract=True)
@@ -112,7 +116,7 @@ def build(statement: Statement, types: Types, *, strict: bool = True) -> Built |
 
 
 def _asked(guards: Iterable[Guard]) -> set[Any]:
-    """Relations of sizes, equal ones in either order."""
+    """Return relations of sizes as a set, in which both orders of an equation are equal."""
     return {frozenset((a, b)) if relation == "==" else (a, relation, b) for a, relation, b in guards}
 
 
@@ -138,7 +142,7 @@ def _forms(pattern: Node, level: str) -> Iterator[Node]:
 
 
 def _bindings(pattern: Node, node: Node, bound: Mapping[str, Node]) -> Iterator[Mapping[str, Node]]:
-    """Possible bindings of the variables, judged by ops and axes."""
+    """Yield possible bindings of the variables, judged by ops and axes."""
     if len(pattern.type.shape) != len(node.type.shape):
         return
     if pattern.op is WILD:
@@ -206,7 +210,7 @@ class ArrayRule:
 
     @classmethod
     def of(cls, statement: Statement) -> ArrayRule:
-        """Build it for every choice of axes that fits.
+        """Return the rule, built for every choice of axes that fits.
 
         Raises
         ------
@@ -229,7 +233,7 @@ class ArrayRule:
 
     @property
     def rule(self) -> Rule:
-        """What the driver runs."""
+        """The rule as the driver runs it."""
         roots = dict.fromkeys(form.op.name for case in self.cases for form in case.forms)
         stated = self.statement
         where, assumed = stated.source, stated.assumed
@@ -298,7 +302,9 @@ def example(extents: Sequence[Size]) -> Type:
 
 
 def examples(names: Sequence[str], ranks: Sequence[int]) -> Iterator[Types]:
-    """Types of variables with these numbers of axes: once with one open size for all axes, once with different ones.
+    """Yield types of variables with these numbers of axes: once with one open size for all axes, once with different ones.
+
+    With different symbols, operands are broadcast to each other; with one symbol, ops may be left out.
 
     With different symbols, operands are broadcast to each other; with one symbol, ops may be left out.
     """

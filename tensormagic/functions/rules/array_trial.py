@@ -1,4 +1,4 @@
-"""Rules over arrays, tried on numbers before they are used: both sides of random arrays, in double and single precision."""
+"""Tests rules over arrays on numbers before they are used: both sides on random arrays, in double and single precision."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class StatedArrays:
 
     @property
     def assumed(self) -> tuple[str, ...]:
-        """Its conditions on values, as text."""
+        """The rule's conditions on values, as text."""
         return self.made.statement.assumed
 
     @property
@@ -53,7 +53,7 @@ class StatedArrays:
         return self.made.statement.line
 
     def trial(self) -> Trial:
-        """Try it on numbers, as its level asks."""
+        """Return the result of trying the rule on numbers, as its level asks."""
         return trial(self.made)
 
 
@@ -69,7 +69,7 @@ class _Errors:
 
 
 def trial(rule: ArrayRule) -> Trial:
-    """Compare both sides of a rule on random arrays of many shapes."""
+    """Return the result of comparing both sides of a rule on random arrays of many shapes."""
     stated, seen = rule.statement, _Errors()
     draw = np.random.default_rng(0)
     with np.errstate(all="ignore"):
@@ -120,7 +120,7 @@ def _holds(text: str, arrays: Mapping[str, Array]) -> bool:
 
 
 def _array(draw: np.random.Generator, shape: tuple[int, ...], without_sign: bool, iteration: int) -> Array:
-    """Random numbers: of both signs, of one sign, of many sizes, and one with a nan or an infinity."""
+    """Return random numbers: of both signs, of one sign, of many sizes, or with a nan or an infinity, by turns."""
     found = np.asarray(draw.normal(size=shape))
     if iteration % 4 == 1 or without_sign:
         found = np.abs(found)
@@ -163,7 +163,7 @@ def _distance(found: Array, truth: Array) -> float:
 
 
 def _condition_of(built: Built, arrays: Mapping[str, Array], pattern: Array) -> float:
-    """By how much a rounding of the arrays moves the pattern, in roundings; at least 1."""
+    """Return by how many roundings one rounding of the arrays moves the pattern; at least 1."""
     eps = 2.0**-40
     moved = _values(built, {n: a * (1 + eps * np.cos(np.arange(a.size)).reshape(a.shape)) for n, a in arrays.items()})
     return 1.0 if moved is None else max(1.0, _distance(np.asarray(moved[0], float), pattern) / eps)
@@ -179,7 +179,7 @@ def _told(arrays: Mapping[str, Array], pattern: Array, replacement: Array) -> st
 
 
 def _values(built: Built, arrays: Mapping[str, Array]) -> tuple[Any, Any] | None:
-    """Return both sides by NumPy, or None if it raises."""
+    """Return both sides computed by NumPy, or None if it raises."""
     known: dict[Node, Any] = {leaf: arrays[n] if leaf.type.shape else arrays[n][()] for n, leaf in built.leaves.items()}
     replacement = fit(built.replacement, built.pattern)
     if replacement is None:

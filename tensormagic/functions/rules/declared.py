@@ -1,4 +1,4 @@
-"""``tm.rules`` and ``@tm.rule``: the rewrite rules that are in force, and how a user adds some."""
+"""``tm.rules`` and ``@tm.rule``: the rewrite rules in force, and how users add some."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class Rules:
 
     @property
     def stable(self) -> tuple[Rule, ...]:
-        """Those, and the rules that are never less accurate: the default."""
+        """The rules of ``exact``, and those that are never less accurate: the default."""
         return self._allowed("stable")
 
     @property
     def real(self) -> tuple[Rule, ...]:
-        """Those, and the rules that are true of real numbers."""
+        """The rules of ``stable``, and those that are true of real numbers."""
         return self._allowed("real")
 
     @property
@@ -125,7 +125,7 @@ class Rules:
 
 
 def _hold(stated: AnyStated) -> None:
-    """Test a rule; raise if it does not hold."""
+    """Test a rule; raise RuleError if it does not hold."""
     level, fault = stated.rule.level, stated.trial().fault
     if fault:
         kind = "for which shapes, as in `if A.shape == B.T.shape`, or" if isinstance(stated, StatedArrays) else ""
@@ -225,7 +225,7 @@ def _of_function(function: Callable[..., Iterator[Any]], level: str) -> list[Any
 
 
 def stated_rules(text: str, source: str, level: str, space: Mapping[str, Any] | None = None) -> list[AnyStated]:
-    """Return the rules that a text states, one a line; empty lines and what follows ``#`` say nothing.
+    """Return the rules that a text states, one a line; empty lines and comments after ``#`` are ignored.
 
     Parameters
     ----------

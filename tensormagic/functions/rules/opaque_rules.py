@@ -1,4 +1,4 @@
-"""Functions that no graph can look into, in rules: which they are, and how a generator's calls of them become parts of its sides."""
+"""Functions that no graph can look into, in rules: how they are recognised, and how calls of them become parts of a rule's sides."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CALL = "__called_in_a_rule__"
 
 
 def is_opaque(function: Any) -> bool:
-    """Return whether a function is Numba's, of C, of np.vectorize or np.frompyfunc, and no type of one."""
+    """Return whether a function is Numba's, of C, of np.vectorize or np.frompyfunc, and not the class of such functions."""
     if isinstance(function, type | Function) or not callable(function):
         return False
     if isinstance(function, np.ufunc):
@@ -74,7 +74,7 @@ class _Calls(ast.NodeTransformer):
 
 
 def in_text(text: str, space: Mapping[str, Any]) -> dict[str, Pointwise]:
-    """Return the opaque functions that a rule of one line calls, by the names that it calls them by."""
+    """Return the opaque functions that a rule of one line calls, by the names that it uses."""
     found: dict[str, Pointwise] = {}
     left, _, rest = text.partition("->")
     for side in (left, rest.partition(" if ")[0]):
@@ -102,7 +102,7 @@ _in_force: set[Declared] = set()
 
 
 def put_in_force(rules: Iterable[Rule]) -> None:
-    """Capture calls of exactly those opaque functions that occur in patterns of ``rules``."""
+    """Start capturing calls of exactly those opaque functions that occur in patterns of ``rules``."""
     patterns = [r.pattern for r in rules if isinstance(r.pattern, Node)]
     _in_force.clear()
     _in_force.update(n.op for n in topological(patterns) if isinstance(n.op, Declared))

@@ -1,4 +1,4 @@
-"""The one driver of rewriting: memoised, bottom-up, without recursion, linear in the number of nodes."""
+"""The driver of rewriting: memoised, bottom-up, without recursion, linear in the number of nodes."""
 
 from __future__ import annotations
 
@@ -47,6 +47,8 @@ class Firing:
 class Withheld:
     """A rule that matched but was not used: ``shared`` is the node that prevented it, ``why`` the reason.
 
+    ``free`` is the set of results that would have allowed it, as bits.
+
     ``free`` is the set of results that do not mind.
     """
 
@@ -64,7 +66,7 @@ class Withheld:
 
 @dataclass
 class Log:
-    """What rewriting did."""
+    """The rules that fired and those that were withheld during a rewriting."""
 
     fired: list[Firing] = field(default_factory=list)
     withheld: list[Withheld] = field(default_factory=list)
@@ -76,7 +78,7 @@ class Log:
 
     @property
     def assumptions(self) -> list[str]:
-        """What the rules that fired assumed, and where."""
+        """The assumptions of the rules that fired, and where they fired."""
         return list(dict.fromkeys(_assumption(f) for f in self.fired if f.rule.assumptions))
 
 
@@ -96,7 +98,7 @@ def rewrite_nodes(
     apart: bool = True,
     order: Sequence[Node] | None = None,
 ) -> tuple[list[Node], Log]:
-    """Return the normal forms of ``results``, and what was done.
+    """Return the normal forms of ``results``, and the log of the rewriting.
 
     Parameters
     ----------
@@ -122,7 +124,7 @@ _Given = Callable[[Node], tuple[Node, ...]]
 
 @dataclass
 class _Start(Whole):
-    """The state at the start of a pass, and the results it may not suit because a rule was withheld for the sake of others."""
+    """The state at the start of a pass; ``minded`` are the results it may not suit, as a rule was withheld for the sake of others."""
 
     fuel: Mapping[Rule, int]
     given: _Given
@@ -142,7 +144,10 @@ def _rewritten(
     apart: bool,
     start: _Start | None = None,
 ) -> tuple[list[Node], Log]:
-    """Rewrite the results, and rewrite those again that did not need a rule to be withheld.
+    """Return the rewritten results; those that did not need a rule to be withheld are rewritten a second time.
+
+    Their rewriting resumes at the first pass that did not suit them. What rules made of a node is reused, as it does
+    not depend on the node's readers.
 
     Their rewriting resumes at the first pass that did not suit them. What rules made of a node is reused, as it does
     not depend on the node's readers.
@@ -186,7 +191,7 @@ _MANY = 10_000
 
 
 def _minded(free: Sequence[int], count: int) -> list[list[int]]:
-    """Groups of results for which a rule was withheld only because of other results, grouped by these rules."""
+    """Return groups of results for which a rule was withheld only because of other results, grouped by these rules."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for k in range(count):
         own = tuple(j for j, bits in enumerate(free) if bits >> k & 1)
@@ -203,7 +208,7 @@ def _together(
     apart: bool,
     start: _Start | None = None,
 ) -> tuple[list[Node], Log, list[_Start]]:
-    """Rewrite with one normal form per node for all results; also return the state at the start of each pass."""
+    """Return the results rewritten with one normal form per node for all of them, and the state at the start of each pass."""
     log, inner = Log(), Log()
     nodes = list(results)
     if start is None:
@@ -245,7 +250,7 @@ def _together(
 
 
 def _followed(origins: Mapping[Node, Sequence[Node]], given: _Given) -> _Given:
-    """Compose the origins of nodes with those of the passes before."""
+    """Return a function that composes the origins of nodes with those of the passes before."""
     return lambda node: tuple(dict.fromkeys(g for n in origins.get(node, (node,)) for g in given(n)))
 
 
@@ -254,7 +259,9 @@ _AGAIN = 3
 
 
 def rewrite_graph(graph: Graph, *tables: Table, apart: bool = True) -> tuple[Graph, Log]:
-    """Rewrite a closed graph with one table after another; parameters stay, guards are put over the rewritten nodes.
+    """Return a closed graph rewritten with one table after another; parameters stay, guards are put over the rewritten nodes.
+
+    A table is skipped if the graph is settled and none of the rules that were not tried before matches.
 
     A table is passed over where the graph is settled and no rule of it matches that was not asked before.
     """
@@ -280,7 +287,7 @@ def _graph(graph: Graph, matches: Matches, regions: dict[Graph, Graph], *, apart
 
 
 class _Pass:
-    """One walk over the graph, with the uses that nodes have when it starts."""
+    """One walk over the graph that applies rules; the uses of nodes are those at its start."""
 
     def __init__(
         self,
@@ -406,6 +413,8 @@ class _Pass:
         """Return what ``node`` becomes once its operands are normal; itself if no rule fires.
 
         For a commutative op, an existing node with the operands in the other order is reused.
+
+        For a commutative op, an existing node with the operands in the other order is reused.
         """
         normals = self.normals
         new = node
@@ -489,7 +498,7 @@ class _Pass:
         return None if operand is None else (operand, "is a rounding error", 0)
 
     def _dearer(self, node: Node, found: Found, *, even: bool) -> tuple[Node, str, int] | None:
-        """If the replacement costs more than what it removes: a part that stays, and why; None if it is cheap enough."""
+        """Return a part that stays and the reason if the replacement costs more than what it removes, or None if it is cheap enough."""
         new = cost(made_by(node, found))
         if new.within(cost([node]), [node], even=even):
             return None

@@ -1,4 +1,4 @@
-"""What reads digits of a node beside a root: as another factor of a product with it, and what is only compared."""
+"""Nodes that read digits of a node as factors of the same product as a rule's root, and nodes that are only compared."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _COMPARED = 3
 
 
 class Over(dict[int, frozenset[Node]]):
-    """For each result, the products that a root is a factor of, cached."""
+    """The products that a root is a factor of, cached for each result."""
 
 
 @dataclass(eq=False)
 class Readers:
-    """The readers of each node, which nodes are results, and which results each node belongs to."""
+    """The readers of each node, the nodes that are results, and the results that each node belongs to."""
 
     users: Mapping[Node, Sequence[Node]]
     shown: Mapping[Node, int]

@@ -1,4 +1,4 @@
-"""What holds of a rule for whatever it matches: judged once, by its two sides. Knows ops by their facts alone."""
+"""Facts about a rule that hold for whatever it matches, derived once from its two sides. Knows ops by their facts alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NUMBER = 2
 
 
 def outwards(node: Node) -> int:
-    """Return the factor for the weights of operands: an op gets lighter when something moves out of it, a fold most of all."""
+    """Return the factor for the weights of operands: a term gets lighter when an op moves out of another, most of all out of a fold."""
     kind = node.op.kind
     return 1 if kind == "move" or negates(node) else 8 if kind == "fold" else 2
 
@@ -57,6 +57,8 @@ def _is_of_elements(node: Node) -> bool:
 
 def _weighed(side: Node, number: int) -> Weight:
     """Return the weight of one side: a constant part, and a factor for the weight of each variable.
+
+    ``number`` is the weight of a constant.
 
     ``number`` is the weight of a constant.
     """

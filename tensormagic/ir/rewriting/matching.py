@@ -1,4 +1,4 @@
-"""How a pattern in NumPy notation finds its nodes, and how its other side is built: both prepared once. Knows ops by their facts alone."""
+"""Matches patterns in NumPy notation against nodes, and builds replacements; both are compiled once. Knows ops by their facts alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CAPTURED = "Write both sides with NumPy's functions, SciPy's special functions, 
 
 
 class _Symbol(Operation):
-    """The op of nodes that occur in patterns alone."""
+    """The op of nodes that occur only in patterns."""
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         return args[0].type
@@ -34,7 +34,7 @@ WILD = _Symbol(name="wild")
 
 
 def bare(node: Node) -> Node:
-    """Return ``node`` below changes of shape and form, and below checks."""
+    """Return the node below changes of shape and form, and below checks; ``node`` itself if it is none of these."""
     below = node.below
     return node if below is None else below
 
@@ -64,7 +64,10 @@ _Step = Callable[[_Found], bool]  # whether a place and all behind it match
 
 
 def find(pattern: Node, node: Node) -> Match | None:
-    """Match ``pattern`` against ``node``: what each variable is bound to, and the node of each op of the pattern.
+    """Return what each variable of ``pattern`` is bound to in ``node``, and the node of each of its ops, or None if it does not match.
+
+    Broadcasts, changes of form and checks are skipped, commutative ops match in either order, constants match by
+    value.
 
     Broadcasts, changes of form and checks are skipped, commutative ops match in either order, constants match by value.
     None if the pattern does not match.
@@ -74,7 +77,7 @@ def find(pattern: Node, node: Node) -> Match | None:
 
 @lru_cache(maxsize=4096)
 def matcher(pattern: Node) -> Callable[[Node], Match | None]:
-    """Compile a pattern into a function as :func:`find`: one step per position, which backtracks over the order of operands."""
+    """Return a function for a pattern that does what :func:`find` does: one step per position, backtracking over the order of operands."""
     places: list[tuple[Node, int, tuple[int, ...]]] = []
     _lay_out(pattern, places)
     first: dict[str, int] = {}
@@ -107,7 +110,7 @@ def matcher(pattern: Node) -> Callable[[Node], Match | None]:
 
 
 def _lay_out(pattern: Node, places: list[tuple[Node, int, tuple[int, ...]]]) -> int:
-    """Number the positions of a pattern, an op before its operands; each entry has the numbers of its operands."""
+    """Append the positions of a pattern to ``places``, an op before its operands, and return its own number."""
     k = len(places)
     places.append((pattern, k, ()))
     places[k] = pattern, k, tuple(_lay_out(arg, places) for arg in pattern.args)
@@ -206,7 +209,7 @@ def build(template: Node, bound: Mapping[str, Node]) -> Node:
 
 
 def builder(template: Node) -> Callable[[Mapping[str, Node]], Node]:
-    """Compile a template into a function as :func:`build`."""
+    """Return a function for a template that does what :func:`build` does."""
     if template.op is WILD:
         name = template["name"]
         return lambda bound: bound[name]

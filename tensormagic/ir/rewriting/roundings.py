@@ -1,4 +1,4 @@
-"""Which code reads the rounding of a number, and which rules would change what it reads. Knows ops by their facts alone."""
+"""Which nodes read the rounding of a number, and which rules would change what they read. Knows ops by their facts alone."""
 
 from __future__ import annotations
 

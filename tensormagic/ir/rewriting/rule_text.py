@@ -1,4 +1,4 @@
-"""Sides of rules, and other expressions, as text in the notation that they were written in."""
+"""Texts of the sides of rules, and of other expressions, in the notation in which they were written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STRENGTH = {"+": 1, "-": 1, "*": 2, "/": 2, "**": 4} | dict.fromkeys(("<", "<="
 
 
 def show(pattern: Any, strength: int = 0) -> str:
-    """Return a pattern in the notation that it was written in."""
+    """Return a pattern as text in the notation in which it was written."""
     if not isinstance(pattern, Node):
         return str(pattern)
     return _shown(pattern, lambda leaf: leaf["name"], None, strength)
@@ -30,6 +30,8 @@ Spelt = Callable[[Node, Sequence[str]], str]
 
 def expression(node: Node, name: Callable[[Node], str], room: int = 80, spelt: Spelt = lambda *_: "") -> str:
     """Return a node as NumPy text; what does not fit into ``room`` characters becomes ``…``.
+
+    ``name`` gives the name of a leaf. Broadcasts and other nodes that pass their operand on are not shown.
 
     ``name`` gives the name of a leaf. Broadcasts and other nodes that pass their operand on are not shown.
     """
@@ -80,7 +82,7 @@ def _is_difference(node: Node) -> bool:
 
 
 def replaced(replacement: Any) -> str:
-    """Return the text of a replacement; one that is used behind a condition is shown as the form and its condition."""
+    """Return the text of a replacement; one that is used under a condition is shown as the form and its condition."""
     if isinstance(replacement, Node) and len(replacement.args) == 3 and _is_difference(replacement.args[2]):
         near, form, text = replacement.args
         inner = text.args[1]

@@ -1,4 +1,4 @@
-"""Rewrite rules: what one is, and how functions in NumPy notation state them. Knows ops by their facts alone."""
+"""Rewrite rules, and how functions in NumPy notation state them. Knows ops by their facts alone."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ __all__ = [
 
 @dataclass(eq=False, slots=True)
 class Found:  # not frozen: that takes a microsecond for each that is made
-    """What a rule puts in a node's place.
+    """The replacement that a rule has found for a node.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class Found:  # not frozen: that takes a microsecond for each that is made
 
 
 class _Late(Found):
-    """A replacement that is built on demand: most matches are withheld, and need none."""
+    """A replacement that is built only when it is read, as most matches are withheld."""
 
     __slots__ = ("_bound", "_made", "_make")
 
@@ -198,7 +198,7 @@ class Rule:
 
     @cached_property
     def name(self) -> str:
-        """What it does in words, or its text, ``"log(1 + x) -> log1p(x)"``: written when somebody asks, as most rules are never told of."""
+        """The rule in words, or as text, ``"log(1 + x) -> log1p(x)"``; built when it is first read."""
         return self.words or (
             f"{show(self.pattern)} -> {replaced(self.replacement)}" if self.pattern is not None else ""
         )
@@ -246,12 +246,12 @@ class Extending:
 
 
 def extending(where: str) -> Extending:
-    """Return what the display says of a rule that gives a number instead of nan, as mathematics or a standard defines it."""
+    """Return a remark for rules that give a number where the original gives nan, as mathematics or a standard defines it."""
     return Extending(where)
 
 
 def assuming(*conditions: str) -> Assuming:
-    """Conditions that the ledger reports when the rule fires."""
+    """Return conditions that the log of rewriting reports when the rule fires."""
     return Assuming(conditions)
 
 
@@ -402,7 +402,7 @@ SAME = "="
 
 
 def _heads(pattern: Node) -> frozenset[str]:
-    """Return what must be among the operands of a node for ``pattern`` to match."""
+    """Return the names of what must be among the operands of a node for ``pattern`` to match."""
     wild = [a["name"] for a in pattern.args if a.op is WILD]
     named = {number(a) if holds_bits(a) else a.op.name for a in pattern.args if a.op is not WILD}
     numbers = {"constant" for a in pattern.args if a.op is WILD and a["only"] == "Constant"}
@@ -475,7 +475,7 @@ def _lost(parts: Parts) -> Iterator[Node]:
 
 
 def _checked(new: Node, parts: Parts, bound: Iterable[Node]) -> Node:
-    """Return ``new`` with the checks that matching skipped and ``new`` lacks: what was an error stays one."""
+    """Return ``new`` with the checks that matching has skipped and ``new`` lacks, so that errors are still raised."""
     lost = dict.fromkeys(_lost(parts))
     if not lost:
         return new

@@ -1,6 +1,6 @@
-"""Folds of what changes nothing unless a condition says otherwise, and what they alone need. Knows ops by their facts alone.
+"""Folds of values that are neutral unless a condition says otherwise, and the nodes that only they need.
 
-``sum(where(c, 0, f(x)))`` is such a fold: where ``c`` holds, no ``f(x)`` is needed.
+``sum(where(c, 0, f(x)))`` is such a fold: where ``c`` holds, no ``f(x)`` is needed. Knows ops by their facts alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tensormagic.ir.rewriting.roundings import below
 
 
 def choice_of(root: Node) -> tuple[Node, bool] | None:
-    """For a fold over ``where(condition, …)``: the condition, and its value for which the fold adds nothing; None for others."""
+    """Return the condition of a fold over ``where(condition, …)``, and its value for which the fold adds nothing; None for others."""
     if root.op.kind != "fold" or not root.args[0].op.picks or len(root.args[0].args) != 3:
         return None
     start: Callable[[np.dtype[Any]], Any] | None = getattr(root.op, "start", None)
@@ -41,7 +41,7 @@ def _is_spread(condition: Node, axes: Sequence[int]) -> bool:
 
 
 def second_looks(nodes: Sequence[Node]) -> set[Node]:
-    """Return the nodes that only such folds need: they are rarely computed."""
+    """Return the nodes that only such folds need, which are rarely computed."""
     chosen: dict[Node, Node] = {}
     for node in nodes:
         choice = choice_of(node)

@@ -1,6 +1,6 @@
-"""Which side of a choice numbers are read on: of what stands on both sides of one condition, each element reads one.
+"""Which side of a choice a number is read on: of two values on different sides of one condition, each element reads only one.
 
-``where(c, f(x), 0) + where(c, 0, g(x))``: no element sees the roundings of both. Knows ops by their facts alone.
+In ``where(c, f(x), 0) + where(c, 0, g(x))`` no element sees the roundings of both. Knows ops by their facts alone.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def read_by(
     is_shown: Callable[[Node], bool],
     depth: int = _FAR,
 ) -> Sides:
-    """Return the branches outside of which ``reader`` passes no element of ``node`` on: its own, and those its readers have."""
+    """Return the branches outside of which ``reader`` passes on no element of ``node``: its own, and those of its readers."""
     if reader.op.kind != "pointwise" and not reader.op.hands_on:
         return _NONE
     above = sides_of(reader, users, is_shown, depth - 1)
@@ -70,5 +70,5 @@ def read_by(
 
 
 def exclude(one: Sides, other: Sides) -> bool:
-    """Return whether no element is read on both."""
+    """Return whether no element is read on both of two sets of branches."""
     return any((condition, 3 - k) in other for condition, k in one)

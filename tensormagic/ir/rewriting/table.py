@@ -1,4 +1,4 @@
-"""Which rules may match a node: found by names and numbers within two levels of it, and each looked at once."""
+"""Tables that find the rules that may match a node, by names and numbers within two levels; each rule looks at a node once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _marks: dict[str, int] = {}
 
 
 def _marked(names: Iterable[str]) -> int:
-    """Return the bits of op names for tables, which exist before any node is looked at."""
+    """Return the bits of op names for tables; new names get new bits."""
     found = 0
     for name in names:
         found |= _marks.setdefault(name, 1 << len(_marks))
@@ -26,6 +26,8 @@ def _marked(names: Iterable[str]) -> int:
 
 def heads(node: Node) -> int:
     """Return the bits of the ops of the operands, also below moves and checks, and of the numbers among them.
+
+    Includes the bit of ``SAME`` if two operands are the same. Cached on the node until more names are known.
 
     Includes the bit of ``SAME`` if two operands are the same. Cached on the node until more names are known.
     """
@@ -86,11 +88,11 @@ class Table:
 
     @cached_property
     def known(self) -> frozenset[Rule]:
-        """The rules, in no order."""
+        """The rules, as a set."""
         return frozenset(self.rules)
 
     def beyond(self, other: Table) -> Table:
-        """Return the rules that ``other`` has not."""
+        """Return a table of the rules that ``other`` does not have."""
         found = self._beyond.get(other)
         if found is None:
             found = self._beyond[other] = Table(r for r in self.rules if r not in other.known)
@@ -103,7 +105,7 @@ class Table:
 
 
 def _of_levels(rule: Rule) -> list[tuple[bool, int]]:
-    """Return the tests that a rule needs below a node: pairs of bits and whether all of them, or only one, must be set."""
+    """Return the tests that a rule requires below a node: pairs of bits and whether all of them, or only one, must be set."""
     return [(True, rule.deep)] * bool(rule.deep) + [(False, rule.within)] * bool(rule.within)
 
 
@@ -177,7 +179,7 @@ _KEPT = 4096
 
 
 class Matches:
-    """What rules make of nodes; each rule looks at a node only once.
+    """The rules that match each node, with their replacements; each rule looks at a node only once.
 
     Parameters
     ----------
@@ -199,7 +201,7 @@ class Matches:
         self.settled = True
 
     def adds_to(self, nodes: Iterable[Node]) -> bool:
-        """Return whether a rule that is not among those before matches any of ``nodes``, or any in graphs within."""
+        """Return whether a rule that was not tried before matches any of ``nodes``, or any node in graphs within."""
         for node in nodes:
             if node in self._before:
                 if self.at(node):
@@ -228,7 +230,7 @@ class Matches:
 
 
 def _in_turn(known: list[tuple[Rule, Found]], rest: Iterator[tuple[Rule, Found]]) -> Iterator[tuple[Rule, Found]]:
-    """First the known items, then those found beside them."""
+    """Yield the known items, then the items of ``rest``, which become known."""
     k = 0
     while True:
         if k == len(known):
@@ -241,7 +243,7 @@ def _in_turn(known: list[tuple[Rule, Found]], rest: Iterator[tuple[Rule, Found]]
 
 
 def _search(node: Node, rules: Iterable[Rule]) -> Iterator[tuple[Rule, Found]]:
-    """Yield the matches, found one by one. Not a method: a waiting generator would keep its own owner alive."""
+    """Yield the matches one by one. This is no method, as a waiting generator would keep its own owner alive."""
     for rule in rules:
         found = rule.apply(node)
         if found is not None and found.changes(node):

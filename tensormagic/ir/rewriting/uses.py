@@ -1,6 +1,7 @@
-"""Uses of what a rule absorbs: in each result, all that read digits of a number read it rounded alike.
+"""Who else reads the digits of the numbers that a rule absorbs: in each result, all readers must see one number rounded alike.
 
-A result is what code outside gets, on its own: what one of them reads is no use in another one. Sets of results are ints, a bit each.
+A result is what code outside gets, on its own: a reader in one result does not count in another. Sets of results are
+ints, a bit each.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def made_by(node: Node, found: Found) -> set[Node]:
 
 
 def again(found: Found) -> set[Node]:
-    """Return the nodes of a pattern that its replacement still reads: what they read, the rule reads."""
+    """Return the nodes of a pattern that its replacement still reads."""
     if found.absorbs:
         return set(found.absorbs)
     if not found.parts:
@@ -75,7 +76,7 @@ def inside(node: Node, found: Found) -> list[Node]:
 
 
 def absorbed(rule: Rule, node: Node, found: Found) -> list[Node]:
-    """Return the rounded nodes whose rounding ``node`` shows, and its replacement does not, or differently."""
+    """Return the nodes whose rounding shows in ``node``, and does not, or in another way, in its replacement."""
     if rule.level != "stable":
         return []
     if found.parts:
@@ -86,14 +87,18 @@ def absorbed(rule: Rule, node: Node, found: Found) -> list[Node]:
 
 
 def residue(found: Found) -> Node | None:
-    """Return an operand that is the rounding error of another one, or None: code that computes it needs each rounding as written."""
+    """Return an operand that is the rounding error of another one, which needs each rounding as written; None if there is none."""
     operands = list(dict.fromkeys(map(below, found.bound)))
     return next((x for x in operands for y in operands if x is not y and cancels_with(x, y)), None)
 
 
 @dataclass(eq=False, slots=True)
 class _Place:
-    """Where a rule looks: its root, what it absorbs, whether only readers of digits count, and in which results.
+    """The place at which a rule fires: its root, the nodes it absorbs, whether only readers of digits count, and the results that matter.
+
+    ``over`` caches the products that the root is a factor of, by result. ``joined`` are readers of a part as another
+    factor of such a product: there an accurate factor beside the rounded part does no harm. ``sides`` are the
+    branches of choices that alone read the root.
 
     ``over`` caches the products that the root is a factor of, by result. ``joined`` are readers of a part as another
     factor of such a product: there an accurate factor beside the rounded part does no harm. ``sides`` are the branches
@@ -127,7 +132,7 @@ ANY = 1
 
 @dataclass
 class Reach:
-    """Which results each node belongs to, as bits.
+    """The results that each node belongs to, as bits.
 
     Parameters
     ----------
@@ -197,13 +202,13 @@ class Whole:
 
     @cached_property
     def users(self) -> Mapping[Node, Sequence[Node]]:
-        """The users that each node has."""
+        """The nodes that read each node."""
         return users(self.order)
 
 
 @dataclass
 class Uses:
-    """Which nodes read the digits of others during one pass.
+    """Finds which nodes read the digits of others during one pass.
 
     Parameters
     ----------
@@ -231,7 +236,7 @@ class Uses:
     _joined: dict[Node, set[Node]] = field(default_factory=dict[Node, set[Node]])
 
     def elsewhere(self, absorbed: Iterable[Node], root: Node, parts: Sequence[Node]) -> dict[Node, int]:
-        """For each absorbed node, the results of ``root`` in which a node beside ``root`` and ``parts`` will read its digits."""
+        """Return for each absorbed node the results of ``root`` in which a node other than ``root`` and ``parts`` will read its digits."""
         at = _Place(root, parts, digits=True, results=self.reach.of(root))
         found = {part: self._found(part, at) for part in absorbed}
         if at.joined:
@@ -263,7 +268,7 @@ class Uses:
         )
 
     def _read(self, chain: tuple[Node, ...], part: Node, at: _Place) -> int:
-        """Return the same for ``chain``, each of which passes the node before it on."""
+        """Return the results in which anything reads digits of ``part`` through ``chain``, each of which passes the node before it on."""
         last = chain[-1]
         shown = self.reach.shown.get(last, 0) & at.results
         readers = (self._reads(user, chain, part, at) for user in self.start.users.get(last, ()))
@@ -299,7 +304,7 @@ class Uses:
         return 0 if self._is_beside(user, chain[-1], at) else common
 
     def _is_beside(self, user: Node, last: Node, at: _Place) -> bool:
-        """Return whether a choice separates the root from what ``user`` makes of its operand ``last``: no element reads both."""
+        """Return whether a choice separates the root from what ``user`` makes of its operand ``last``, so that no element reads both."""
         if not at.digits:
             return False
         if at.sides is None:
@@ -337,7 +342,7 @@ def _union(found: Iterable[int], enough: int) -> int:
 
 @dataclass
 class Claims:
-    """What the rules of a pass assumed: that nothing will read the digits of the nodes they absorb."""
+    """The assumptions of the rules in a pass: that nothing will read the digits of the nodes they absorb."""
 
     _made: dict[Node, set[Node]] = field(default_factory=dict[Node, set[Node]])
     _by: list[tuple[Rule, Node, list[Node]]] = field(default_factory=list[tuple[Rule, Node, list[Node]]])
@@ -395,6 +400,9 @@ class _After:
 
     def read(self, last: Node, own: set[Node], sides: Sides | None = None, root: Node | None = None) -> int:
         """Return the results in which a node outside ``own`` reads digits of ``last``.
+
+        With ``sides``, readers on other branches of a choice do not count; with ``root``, neither do other factors of
+        its products.
 
         With ``sides``, readers on other branches of a choice do not count; with ``root``, neither do other factors of
         its products.

@@ -1,4 +1,4 @@
-"""What terms weigh: rules that make them lighter end. Knows what ops weigh, and nothing of rules."""
+"""Weights of terms: rules that make them lighter terminate. Knows the weights of ops, and nothing of rules."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from tensormagic.ir.rewriting.uses import near
 
 
 def _moves_outwards(node: Node) -> int:
-    """As :func:`outwards`, but a negation counts as any other op: moves go out of it, and it goes out of products."""
+    """Return :func:`outwards`, but for a negation the factor of any other op: moves go out of it, and it goes out of products."""
     return 2 if negates(node) else outwards(node)
 
 
 def lighter(new: Node, old: Node, inside: Iterable[Node] = ()) -> bool:
     """Return whether ``new`` weighs less than ``old``, whatever the weights of the nodes that both share at their ends.
+
+    ``inside`` are the nodes below ``old`` that are removed, if they are known: nothing below these is visited.
 
     ``inside`` are the nodes below ``old`` that go, if they are known: nothing below these is looked at.
 

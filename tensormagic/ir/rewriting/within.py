@@ -1,4 +1,4 @@
-"""Which ops stand a few levels below a node, as one bit mask: a quick test that rules of sums make first."""
+"""Which ops are a few levels below a node, as one bit mask: a quick test that rules of sums make first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _bits: dict[str, int] = {}
 
 
 def ops_within(names: Iterable[str]) -> int:
-    """Return the bits of any of these ops on all levels: for the options of rules, which are read before any node."""
+    """Return the bits of any of these ops on all levels, for the options of rules, which are read before any node."""
     found = 0
     for name in names:
         found |= _bits.setdefault(name, 1 << len(_bits))

@@ -1,4 +1,4 @@
-"""Tangents of samples that no formula of standard numbers gives: implicitly, at fixed values of the distribution function."""
+"""Tangents of samples that no formula in standard numbers gives: by implicit differentiation of the distribution function."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _beta(x: Node, given: Given, moving: Given) -> Tangent:
 
 
 def _dirichlet(x: Node, given: Given, moving: Given) -> Tangent:
-    """Return each element is beta distributed, and the others keep their shares of what it leaves."""
+    """Return the tangent of a Dirichlet sample: each element is beta distributed, and the others keep their shares of the rest."""
     alpha, last = given["alpha"], (x.type.ndim - 1,)
     rest = broadcast(reduce_sum(alpha, last, keepdims=True), x.type.shape) - alpha
     by_a, _ = by_beta(alpha, rest, x)
@@ -47,7 +47,7 @@ def _dirichlet(x: Node, given: Given, moving: Given) -> Tangent:
 
 
 def _ratio(x: Node, given: Given, moving: Given) -> Tangent:
-    """For the F distribution: ``x = dfden / dfnum * y / (1 - y)`` with y beta distributed."""
+    """Return the tangent of an F distributed sample: ``x = dfden / dfnum * y / (1 - y)`` with y beta distributed."""
     first, second = given["dfnum"], given["dfden"]
     ratio = x * first / second
     by_a, by_b = by_beta(first / 2, second / 2, ratio / (1 + ratio))
@@ -57,7 +57,7 @@ def _ratio(x: Node, given: Given, moving: Given) -> Tangent:
 
 
 def _student(x: Node, given: Given, moving: Given) -> Tangent:
-    """Return ``x * x = df * y / (1 - y)`` with y beta distributed."""
+    """Return the tangent of a Student's t distributed sample: ``x * x = df * y / (1 - y)`` with y beta distributed."""
     df = given["df"]
     ratio = x * x / df
     _, by_b = by_beta(0 * df + 0.5, df / 2, ratio / (1 + ratio))

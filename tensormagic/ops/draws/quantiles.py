@@ -1,4 +1,4 @@
-"""How samples of the beta, von Mises and inverse Gaussian distributions move with their parameters: implicitly, as for gamma numbers."""
+"""Derivatives of samples of the beta, von Mises and inverse Gaussian distributions with respect to parameters: implicit, as for gamma."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TERMS = 200_000
 
 
 def _lower(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
-    """From the series of the incomplete beta function in powers of ``x``, for samples up to about the mean."""
+    """Return the derivatives by the series of the incomplete beta function in powers of ``x``, for samples up to about the mean."""
     from scipy.special import digamma
 
     both = a + b

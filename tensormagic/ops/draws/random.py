@@ -1,4 +1,4 @@
-"""Random numbers as NumPy draws them: the state of a generator is a value, and a draw gives the next one beside the sample.
+"""Random numbers as NumPy draws them: the state of a generator is a value, and a draw returns the next state and the sample.
 
 Samples of continuous distributions have derivatives with respect to their parameters: the same standard numbers, moved and
 scaled, which a second draw from the same state gives.
@@ -102,7 +102,7 @@ _PYTHONS = {float, int}
 
 
 def _one_by_one(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> tuple[Node, ...]:
-    """Return a loop over the elements of a stack."""
+    """Return the results of a loop that draws for each element of a stack."""
     index = index_node("index", 0, size)
     given = [stand_in("operand", a.type) for a in args]
     single = [_row(g, a, index) if b else g for g, a, b in zip(given, node.args, batched, strict=True)]
@@ -127,7 +127,7 @@ def _no_derivative(node: Node) -> DifferentiationError:
 
 
 def check_discrete(node: Node, active: Container[Node]) -> None:
-    """Refuse derivatives through integer samples, which would be taken for constants."""
+    """Raise DifferentiationError for derivatives through integer samples, which would otherwise be taken for constants."""
     if not node.types[1].inexact and any(a in active for a in node.args):
         raise _no_derivative(node)
 
@@ -218,7 +218,7 @@ def _standard(node: Node, method: str, **operands: Node) -> Node:
 
 
 def _moved(method: str, **fixed: float) -> Path:
-    """Return ``location + scale * standard``."""
+    """Return a function that builds ``location + scale * standard`` for a draw."""
 
     def path(node: Node, given: Mapping[str, Node]) -> Node:
         standard = _standard(node, method, **{k: constant(v) for k, v in fixed.items()})
@@ -272,7 +272,7 @@ def _triangular(node: Node, given: Mapping[str, Node]) -> Node:
 
 
 def _multivariate_normal(node: Node, given: Mapping[str, Node]) -> Node:
-    """Return the tangent through the factor of the covariance that NumPy uses."""
+    """Return the sample as a function of mean and covariance, through the factor of the covariance that NumPy uses."""
     method = dict(node["options"]).get("method", "svd")
     if method == "cholesky":
         factor = linalg.cholesky(given["cov"])

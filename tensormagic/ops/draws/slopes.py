@@ -1,4 +1,4 @@
-"""How samples move with a shape parameter: at a fixed value of the distribution function, as implicit differentiation has it."""
+"""Derivatives of gamma samples with respect to the shape parameter, by implicit differentiation of the distribution function."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
 
 
 def _by_series(shape: Any, x: Any) -> Any:
-    """From the power series of the lower incomplete gamma function, for samples up to about the mean."""
+    """Return the derivative by the power series of the lower incomplete gamma function, for samples up to about the mean."""
     from scipy.special import digamma
 
     term = np.ones_like(x)
@@ -44,7 +44,7 @@ def _by_series(shape: Any, x: Any) -> Any:
 
 
 def _by_tail(shape: Any, x: Any) -> Any:
-    """From the integral over the upper tail, for samples above the mean."""
+    """Return the derivative by the integral over the upper tail, for samples above the mean."""
     from scipy.special import digamma
 
     rate = np.maximum(1 - (shape - 1) / x, 0.0)
@@ -70,7 +70,7 @@ def gamma_slopes(shape: Any, x: Any) -> Any:
 
 
 def only_once(numbers: str) -> Callable[[Node, Sequence[Tangent]], Tangent]:
-    """Return a function that refuses to differentiate slopes again."""
+    """Return a function that refuses to differentiate such derivatives again."""
 
     def refuse(node: Node, tangents: Sequence[Tangent]) -> Tangent:
         del node, tangents

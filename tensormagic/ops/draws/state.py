@@ -1,4 +1,4 @@
-"""States of NumPy's bit generators as rows of 64-bit words: what a graph hands from draw to draw."""
+"""States of NumPy's bit generators as rows of 64-bit words: what a graph passes from draw to draw."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WORD = 2**64 - 1
 
 
 def bits_of(generator: Any) -> Any:
-    """Return the bit generator behind a ``Generator`` or a ``RandomState``; of a bit generator, itself."""
+    """Return the bit generator behind a ``Generator`` or a ``RandomState``; a bit generator is returned itself."""
     if isinstance(generator, np.random.BitGenerator):
         return generator
     return generator.bit_generator if isinstance(generator, np.random.Generator) else generator._bit_generator  # noqa: SLF001 (no other way)
@@ -45,7 +45,7 @@ def encoded(generator: Any) -> Words:
 
 
 def _of_twister(state: Any, *, legacy: bool) -> Words:
-    """Return the same for MT19937, which has 624 numbers; a fast path, since each draw in a loop needs it."""
+    """Return the words of a state of MT19937, which has 624 numbers; a fast path, since each draw in a loop needs it."""
     words = np.empty(628 if legacy else 626, np.uint64)
     words[0], words[1:625], words[625] = KINDS.index("MT19937"), state["state"]["key"], state["state"]["pos"]
     if legacy:
@@ -66,7 +66,7 @@ def _words(name: str, state: Any) -> list[int]:
 
 
 def decoded(words: Words, *, legacy: bool) -> dict[str, Any]:
-    """Return the state in NumPy's form."""
+    """Return the state that ``words`` encode, in NumPy's form."""
     name = KINDS[int(words[0])]
     own: dict[str, Any] = {"bit_generator": name}
     if legacy:

@@ -1,1 +1,1 @@
-"""What happens when the graph runs, in the program's order: checks, errors, and what is printed."""
+"""Effects of a running graph, in the program's order: checks, errors, and printing."""

@@ -1,4 +1,4 @@
-"""A check of values that happens when the graph runs: what does not hold is NumPy's error there, and not a wrong number."""
+"""Checks of values when the graph runs: a failed one raises NumPy's error, where the result would otherwise be wrong."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _VALUE = re.compile(
 
 
 def of_value(otherwise: str = "") -> str:
-    """Return the placeholder for the value in a message, with a text for when the value is unknown."""
+    """Return the placeholder for the value in a message, with a text to show if the value is unknown."""
     return f"{{value:{otherwise}}}" if otherwise else "{value}"
 
 
@@ -82,7 +82,7 @@ def _stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Si
 
 
 def _rows(_node: Node, axes: Axes, _rows: Size) -> Found:
-    """Rows are checked chunk by chunk; a check that is the same for all rows belongs to the first chunk."""
+    """Return the axis of rows of a check; a check that is the same for all rows belongs to the first chunk."""
     value, holds = axes
     if value is None and holds is not None:
         return FIRST
@@ -105,7 +105,7 @@ REQUIRE = Opaque(
 
 
 def require(value: Node, holds: Node, message: str, error: str = "value") -> Node:
-    """Return ``value``, checked when the graph runs: raises the error named in ``ERRORS`` unless ``holds`` everywhere."""
+    """Return ``value``, checked when the graph runs: it raises the error named in ``ERRORS`` unless ``holds`` everywhere."""
     return make(REQUIRE, (value, holds), message=message, error=error)
 
 
@@ -127,7 +127,9 @@ def not_zero(x: Node, message: str) -> Node:
 
 
 def fits(number: Node, dtype: np.dtype[Any], error: str = "overflow") -> Node:
-    """Check when the graph runs that Python numbers fit integers of ``dtype``, as NumPy's conversion does.
+    """Return Python numbers, checked when the graph runs to fit integers of ``dtype``, as NumPy's conversion does.
+
+    NumPy scalars of another dtype that are stored into arrays of signed integers are checked, too.
 
     NumPy scalars of another dtype that are stored into arrays of signed integers are checked, too.
     """
@@ -213,7 +215,9 @@ SETTLED = Opaque(
 
 
 def settled(value: Node, holds: Node, real: bool, site: int, what: str = "kind") -> Node:
-    """Return ``value``, for which the captured code assumed that ``holds`` is ``real``; otherwise a `KindError` when the graph runs.
+    """Return ``value``, which raises KindError when the graph runs unless ``holds`` is ``real``, as the captured code assumed.
+
+    ``what`` is ``"kind"`` for the dtype of a result, ``"try"`` for what a ``try`` catches.
 
     ``what`` is ``"kind"`` for the dtype of a result, ``"try"`` for what a ``try`` catches.
     """

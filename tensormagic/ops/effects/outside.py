@@ -1,6 +1,7 @@
 """Calls of functions that no graph can hold, made when the graph runs: once, in the order of the program, with arrays.
 
-It knows how a call is made and what it has given; not which functions are called so, nor what captured code does with the results.
+Knows how a call is made and what it has returned; not which functions are called so, nor what captured code does with
+the results.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Result:
-    """What a call has returned.
+    """The result of a call.
 
     Parameters
     ----------
@@ -205,7 +206,7 @@ class Log:
     place: int = 0
 
     def of(self, call: Outside, operands: Sequence[Any]) -> Result:
-        """Return the result of the next call: the logged one if it was made already."""
+        """Return the result of the next call: the logged one if it was already made."""
         if self.place < len(self.done) and self.done[self.place][0] == call:
             self.place += 1
             return self.done[self.place - 1][1]
@@ -228,7 +229,7 @@ class Changed(GuardError, told_as=GuardError):  # noqa: N818 (says what happened
 
 @contextmanager
 def logged(log: Log | None = None) -> Generator[Log]:
-    """Log outside calls, from the first entry on: in ``log``, else in the current log, else in a new one."""
+    """Log outside calls within the block, from the first entry on: in ``log``, else in the current log, else in a new one."""
     own = log or _log.get() or Log()
     before, own.place = _log.set(own), 0
     try:
@@ -253,7 +254,7 @@ def result_of(call: Outside, operands: Sequence[Any]) -> Result:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Call(Opaque):
-    """See ``OUTSIDE``."""
+    """The op of a call of a function that is not captured: see ``OUTSIDE``."""
 
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
         call: Outside = node["call"]

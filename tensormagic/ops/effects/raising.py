@@ -1,4 +1,4 @@
-"""``raise`` and ``assert`` on data: a chain of numbers, each of which is there once a condition has been found to hold."""
+"""``raise`` and ``assert`` on data: checks form a chain of token values, each of which is available once its condition has been checked."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def is_everywhere(name: str) -> bool:
 
 
 def put(value: Any, conversion: str, form: str) -> str:
-    """Format a value for a text, by a conversion and a format spec; ``%`` and ``%%`` format as the ``%`` operator does."""
+    """Return a value formatted for a text, by a conversion and a format spec; ``%`` and ``%%`` format as the ``%`` operator does."""
     if conversion == "%%":
         return form % value
     return form % (value,) if conversion == "%" else format(_CONVERSIONS[conversion](value), form)
@@ -91,7 +91,7 @@ def argument(part: Any, details: Sequence[Any]) -> Any:
 
 
 def _first(value: Value, holds: Value) -> Value:
-    """For a value of a batch: the part that belongs to the first element that fails."""
+    """Return of a batched value the part that belongs to the first failing element; other values stay."""
     held, found = np.asarray(holds), np.asarray(value)
     if not held.ndim or found.ndim < held.ndim:
         return value
@@ -186,7 +186,7 @@ AFTER = Opaque(
 
 
 def after(token: Node, value: Node) -> Node:
-    """Return ``value``, after the checks that ``token`` stands for."""
+    """Return ``value``, which waits for the checks that ``token`` stands for."""
     return make(AFTER, (token, value))
 
 

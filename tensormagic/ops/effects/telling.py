@@ -1,4 +1,4 @@
-"""``print`` when the graph runs: in the chain of numbers that checks are in, so that the order of the program is kept."""
+"""``print`` when the graph runs, in the same chain of tokens as checks, so that the order of the program is kept."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _heard: ContextVar[io.StringIO | None] = ContextVar("heard", default=None)
 
 
 def hear() -> None:
-    """Start to keep what a run prints."""
+    """Start to record what a run prints."""
     _heard.set(io.StringIO())
 
 

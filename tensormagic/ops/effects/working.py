@@ -1,4 +1,4 @@
-"""Whether a call of a library works, for code that catches its error."""
+"""Ops that tell whether a call of a library succeeds, for code that catches its error."""
 
 from __future__ import annotations
 

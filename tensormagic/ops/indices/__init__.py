@@ -1,1 +1,1 @@
-"""Elements by integer arrays: gathered, scattered, selected, sorted."""
+"""Elements selected by integer arrays: gathered, scattered, selected by masks, sorted."""

@@ -1,4 +1,4 @@
-"""A few rows that are picked, and where the largest element is, by folds over all rows: these have a rule where rows are split."""
+"""A few picked rows, and the place of an extreme element, as folds over all rows, for which rows can be split."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _last(count: Size) -> Node:
 
 
 def rows_of_slice(node: Node) -> Node | None:
-    """Return a slice of few elements along one axis, as a stack of single rows, or None if no axis, or several, is that short."""
+    """Return a slice of few elements along one axis as a stack of single rows, or None if no axis, or several, is that short."""
     x = node.args[0]
     short = [
         k
@@ -62,7 +62,7 @@ def rows_of_slice(node: Node) -> Node | None:
 
 
 def rows_of_gather(node: Node) -> Node | None:
-    """Few elements along an axis, as single rows, if the indices are known to be in bounds; else None."""
+    """Return few elements along an axis as single rows, or None if the indices are not known to be in bounds."""
     x, index = node.args
     axis = node["axis"]
     count = index.type.size
@@ -77,7 +77,7 @@ def rows_of_gather(node: Node) -> Node | None:
 
 
 def _row(x: Node, axis: int, place: Node) -> Node | None:
-    """Return the row number ``place``, as the maximum over a row masked with the lowest value, or None if the dtype has no lowest value."""
+    """Return row number ``place``, as the maximum over a row masked with the lowest value, or None if the dtype has no lowest value."""
     lowest = _lowest(x.type.dtype)
     if lowest is None:
         return None

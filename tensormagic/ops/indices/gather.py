@@ -1,6 +1,6 @@
-"""Elements by integer arrays: take along an axis; whole slices by one index each, or one index for each element.
+"""Elements by integer arrays: whole slices by one index each, or one index for each element along an axis.
 
-Indices count from the end where they are negative; one out of bounds is NumPy's ``IndexError`` when the graph runs.
+Negative indices count from the end; an index out of bounds is NumPy's ``IndexError`` when the graph runs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tensormagic.ops.update import zeros_like
 
 
 def check_indices(indices: Node) -> None:
-    """Refuse indices that are not integers."""
+    """Raise DTypeError for indices that are not integers."""
     if indices.type.dtype.kind not in "biu":
         raise DTypeError(f"cannot take elements by an array of dtype {indices.type.dtype}: indices are integers")
 
@@ -74,7 +74,7 @@ def _gather_numpy(x: Value, indices: Value, axis: int) -> Value:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Gather(Opaque):
-    """Slices along an axis."""
+    """Slices along an axis, by one index each."""
 
     def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
         x, indices = given
@@ -153,7 +153,7 @@ def gather(x: Node, indices: Node, axis: int | None = None) -> Node:
 
 
 def sum_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    """Return the tangent of a scatter-add: linear in the base and in the values added."""
+    """Return the tangent of a scatter-add, which is linear in the base and in the values added."""
     x, indices, values = node.args
     base, _, part = tangents
     if base is None and part is None:
@@ -186,7 +186,7 @@ def from_front(x: Node, first: int, count: int) -> Node:
 
 
 def _gather_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
-    """Batched indices take along their own array's axis; unbatched indices take as before."""
+    """Return the node for a batch: batched indices take along their own array's axis, unbatched indices as before."""
     x, indices = args
     axis, count = node["axis"], node.args[1].type.ndim
     if not batched[1]:

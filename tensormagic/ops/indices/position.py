@@ -67,12 +67,12 @@ POSITION = Position(
 
 
 def position(index: Size, extent: Size, number: int) -> Node:
-    """Return the nonnegative place of ``index`` along axis ``number`` of ``extent``; checked when the graph runs."""
+    """Return the nonnegative place of ``index`` along axis ``number`` of ``extent``, checked when the graph runs."""
     return make(POSITION, (size_node(index),), extent=extent, number=number)
 
 
 def merged(extents: Sequence[Size], indices: Sequence[Node], numbers: Sequence[int]) -> Node:
-    """Indices into several axes as one index into these axes laid end to end; errors name the axes by ``numbers``."""
+    """Return indices into several axes as one index into these axes laid end to end; errors name the axes by ``numbers``."""
     flat: Node | None = None
     for node, extent, number in zip(indices, extents, numbers, strict=True):
         place = make(POSITION, (astype(node, np.int64),), extent=extent, number=number)

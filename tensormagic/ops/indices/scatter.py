@@ -1,7 +1,7 @@
-"""Stores by integer arrays, as new arrays: along an axis, slices set or combined with values where the array says.
+"""Stores by integer arrays, as new arrays: elements or slices along an axis are set to values, or combined with them.
 
-Indices count from the end where they are negative; one out of bounds is NumPy's ``IndexError`` when the graph runs. Where an index
-is repeated, the last value stays (``scatter_set``), or every value is combined (``np.add.at`` and its kin).
+Negative indices count from the end; an index out of bounds is NumPy's ``IndexError`` when the graph runs. Where an
+index is repeated, the last value stays (``scatter_set``), or every value is combined (``np.add.at`` and the like).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _numpy(ufunc: Any = None) -> Callable[..., Value]:
 
 
 def _stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
-    """Batched indices store into one long array that holds the batch; unbatched indices store as before."""
+    """Return the node for a batch: batched indices store into one long array that holds the batch, unbatched ones as before."""
     x, indices, values = (lead(a, b, size) if k != 1 else a for k, (a, b) in enumerate(zip(args, batched, strict=True)))
     axis, count = node["axis"], node.args[1].type.ndim
     if not batched[1]:
@@ -84,7 +84,7 @@ def _stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Si
 
 
 def places_in_stack(indices: Node, extent: Size, size: Size) -> Node:
-    """Indices into each of ``size`` arrays of ``extent`` as indices into all of them end to end; out of bounds stays so."""
+    """Return indices into each of ``size`` arrays of ``extent`` as indices into all of them end to end; out of bounds stays so."""
     index = astype(indices, np.int64)
     length = size_node(extent)
     inside = scalar.logical_and(scalar.greater_equal(index, -length), scalar.less(index, length))
@@ -134,7 +134,7 @@ def are_unique(indices: Node) -> bool:
 
 
 def _stays(indices: Node, extent: Size) -> Node:
-    """For each index, whether it is the last one of its place, so that its value stays."""
+    """Return for each index whether it is the last one of its place, so that its value stays."""
     flat = reshape(indices, (indices.type.size,))
     order = iota(flat.type.shape, 0)
     last = make(SCATTER_SET, (broadcast(constant(np.int64(0)), (extent,)), flat, order), axis=0)
@@ -142,7 +142,7 @@ def _stays(indices: Node, extent: Size) -> Node:
 
 
 def _scattered_rows(node: Node, axes: Axes, _rows: Size) -> Found:
-    """Return the axis of rows in the result: that of the array, if the places are the same for all rows; else the rows are combined."""
+    """Return the axis of rows in the result, if places are the same for all rows; else the name of the op that combines rows."""
     (own, picked, given), axis, count = axes, node["axis"], node.args[1].type.ndim
     if picked is None:
         if own is None or own == axis or given != (own if own < axis else own - 1 + count):
@@ -158,7 +158,7 @@ def _scattered_rows(node: Node, axes: Axes, _rows: Size) -> Found:
 
 
 def _set_apart(node: Node) -> Node | None:
-    """Return a store of a single value as a mask of stored places and ``where``: the order of rows does not matter then, or None."""
+    """Return a store of a single value as a mask of stored places and ``where``, for which the order of rows does not matter, or None."""
     x, indices, values = node.args
     known = constant_value(values)
     if known is None or not known.size or known.tobytes() != np.full_like(known, known.flat[0]).tobytes():
@@ -201,7 +201,7 @@ def _add_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size
 
 
 def _add_apart(node: Node) -> Node | None:
-    """Return a scatter-add into zeros, added to the base, or None if the base is zero already."""
+    """Return a scatter-add as one into zeros, added to the base, or None if the base is zero already."""
     x, indices, values = node.args
     if is_constant_zero(x):
         return None
@@ -246,7 +246,7 @@ def _multiply_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 
 def _others(node: Node) -> Node:
-    """For each value, the product of the other values at its place, from a table of all pairs: zeros are right at any order."""
+    """Return for each value the product of the other values at its place, from a table of all pairs: zeros are right at any order."""
     x, indices, values = node.args
     axis, count = node["axis"], indices.type.ndim
     flat = astype(reshape(indices, (indices.type.size,)), np.int64)
@@ -321,7 +321,7 @@ SCATTER_MINIMUM = Store(
 
 
 def scatter(op: Opaque, x: Node, indices: Node, values: Node, axis: int = 0) -> Node:
-    """Return one of the stores along ``axis``, with values broadcast to the indexed shape."""
+    """Return the node of the store ``op`` along ``axis``, with values broadcast to the indexed shape."""
     axis = normalise_axis(axis, x.type.ndim)
     stored = broadcast(values, gather_shape(x, indices, axis))
     return (in_single if op.joins else make)(op, (x, indices, stored), axis=axis)

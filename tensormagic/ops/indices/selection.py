@@ -1,4 +1,4 @@
-"""Data-dependent selection: the places where a mask is true, and the different values of an array. How many there are is a size."""
+"""Data-dependent selection: the places where a mask is true, and the distinct values of an array. Their number is a size."""
 
 from __future__ import annotations
 
@@ -156,7 +156,10 @@ UNIQUE = Opaque(
 
 
 def unique(x: Node, *, equal_nan: bool = True, asked: tuple[bool, bool, bool] = (True, True, True)) -> tuple[Node, ...]:
-    """First places, inverse and counts of the distinct values of ``x``, which has one axis.
+    """Return first places, inverse and counts of the distinct values of ``x``, which has one axis.
+
+    ``asked`` says which of the three the call of ``np.unique`` returns. The places are the first ones if these are
+    asked for; else each is that of the element that NumPy's call keeps, which decides the sign of a zero.
 
     ``asked`` says which of the three the call of ``np.unique`` returns. The places are the first ones if these are
     asked for; else each is that of the element that NumPy's call keeps, which decides the sign of a zero.

@@ -1,4 +1,4 @@
-"""Sorting along an axis, and searching what is sorted; the derivative of a sort follows the elements to where they went."""
+"""Sorting along an axis, and searching in sorted rows; the derivative of a sort follows the elements to their new places."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def argsort(x: Node, axis: int | None = -1, kind: str | None = None, *, stable: 
 
 
 def _by_rows(function: Callable[..., Value]) -> Callable[..., Value]:
-    """Return ``np.partition`` or ``np.argpartition``; after ``stack`` leading axes, each row has its own places."""
+    """Return ``np.partition`` or ``np.argpartition`` for stacks: after ``stack`` leading axes, each row has its own places."""
 
     def run(x: Value, places: Value, axis: int, stack: int = 0) -> Value:
         if not stack:
@@ -181,7 +181,7 @@ def partition(x: Node, places: Node, axis: int) -> Node:
 
 
 def argpartition(x: Node, places: Node, axis: int) -> Node:
-    """Return ``np.argpartition``, likewise."""
+    """Return ``np.argpartition`` of an array of at least one axis, at places that are inside."""
     return make(ARGPARTITION, (x, places), axis=axis)
 
 
@@ -196,7 +196,7 @@ def _search_type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
 
 
 def _search_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
-    """Unbatched sorted rows are searched as before; for batched ones the smaller elements are counted."""
+    """Return the node for a batch: unbatched sorted rows are searched as before; for batched ones the smaller elements are counted."""
     rows, values = args
     if not batched[0]:
         return make(SEARCHSORTED, (rows, values), **node.params)

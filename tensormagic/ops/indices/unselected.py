@@ -1,4 +1,4 @@
-"""What is computed of elements that a mask selects, computed of all elements: stored or added up by the same mask, it is a choice."""
+"""Computes on all elements what code computes on the elements that a mask selects: stored or summed by the same mask, it is a choice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _LIMIT = 200  # nodes that are looked at
 
 
 def unselected(value: Node, places: Node, axis: int, size: Size) -> Node | None:
-    """Return ``value``, whose ``axis`` runs along ``places``, extended to all ``size`` elements.
+    """Return ``value``, whose ``axis`` runs along ``places``, extended to all ``size`` elements, or None.
+
+    None unless it is made of selections by the same places, of numbers, and of element-wise functions.
 
     None unless it is made of selections by the same places, of numbers, and of element-wise functions.
     """
@@ -57,7 +59,7 @@ def _of_elements(value: Node) -> list[Node] | None:
 
 
 def of_all(node: Node, known: Callable[[Node], Node | None], places: Node, axis: int, size: Size) -> Node | None:
-    """Return one node over selected elements, for all elements, or None if it is not element-wise, or may raise.
+    """Return one node over selected elements as one over all elements, or None if it is not element-wise, or may raise.
 
     Parameters
     ----------

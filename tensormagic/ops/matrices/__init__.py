@@ -1,1 +1,1 @@
-"""Linear algebra: factorisations and what is made of them."""
+"""Linear algebra: factorisations and functions computed from them."""

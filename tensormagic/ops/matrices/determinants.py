@@ -1,4 +1,4 @@
-"""Determinants, and the matrix of cofactors that their derivatives are made of."""
+"""Determinants, and the matrix of cofactors that their derivatives need."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ from tensormagic.ops.tangents import total
 
 
 def _adjugate_numpy(a: Value, *directions: Value) -> Value:
-    """By singular values, which is accurate for singular matrices, too: for a diagonal matrix, all products but for one factor."""
+    """Return the adjugate by singular values, which is accurate for singular matrices, too.
+
+    For a diagonal matrix it holds all products but for one factor.
+    """
 
     def others(
         s: Value,
@@ -79,7 +82,7 @@ def _adjugate_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 
 def _spread(x: Node, factor: Node) -> Node:
-    """Matrices, each times its own number."""
+    """Return matrices, each times its own number."""
     return x * as_column(as_column(factor))
 
 

@@ -19,7 +19,7 @@ from tensormagic.ops.tangents import multiply_by, total
 
 
 def _resolved_numpy(differences: Value, values: Value) -> Value:
-    """Values are known up to a rounding error of the largest one: smaller differences are set to zero."""
+    """Return differences of values, set to zero if they are within a rounding error of the largest value."""
     size = np.abs(values).max(axis=-1, initial=0) * (values.shape[-1] * np.finfo(values.dtype).eps)
     size = np.reshape(size, (*size.shape, *(1,) * (differences.ndim - size.ndim)))
     return np.where(np.abs(differences) <= size, differences.dtype.type(0), differences)
@@ -35,7 +35,7 @@ RESOLVED = Opaque(
 
 
 def resolved(differences: Node, values: Node) -> Node:
-    """Return ``differences``, 0 where they are within the rounding error of ``values``, which a factorisation gave."""
+    """Return ``differences`` of values of a factorisation, 0 where they are within the rounding error of ``values``."""
     return make(RESOLVED, (differences, values))
 
 
@@ -67,7 +67,9 @@ OVER = Opaque(
 
 
 def over(x: Node, gaps: Node, what: str) -> Node:
-    """Return ``x / gaps``; raises an error that names ``what`` if a gap is zero and ``x`` is not.
+    """Return ``x / gaps``, which raises an error that names ``what`` if a gap is zero and ``x`` is not.
+
+    The quotient is how vectors rotate into each other; for equal eigenvalues it exists only if ``x`` is zero.
 
     The quotient is how vectors rotate into each other; for equal eigenvalues it exists only if ``x`` is zero.
     """

@@ -1,4 +1,4 @@
-"""The product of a transposed matrix with the matrix itself: half the work of any other product."""
+"""The product of a transposed matrix with the matrix itself, which takes half the work of other products."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def _guards(node: Node) -> list[Guard]:
 
 
 def _one_by_one(function: Callable[..., Value], drop: int) -> Callable[..., Value]:
-    """Return a function of two matrices, applied pair by pair; its result lacks ``drop`` axes of the pair."""
+    """Return a function of two stacks of matrices, applied pair by pair; its result lacks ``drop`` axes of the pair."""
 
     def call(a: Value, b: Value, rcond: float | None, asked_by: str = "") -> Value:
         del asked_by
@@ -111,7 +111,7 @@ LSTSQ = Opaque(
 
 
 def _residuals_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    """Return the sum of squares is stationary at the solution, so that the change of the solution does not matter."""
+    """Return the tangent of the residuals: their sum of squares is stationary, so that the solution's change does not matter."""
     a, b = node.args
     da, db = tangents
     x = make(LSTSQ, (a, b), **node.params)

@@ -1,10 +1,10 @@
-"""Linear algebra by LAPACK: solve, inverse, factorisations, each with its derivative in the same ops.
+"""Linear algebra by LAPACK: solve, inverse and factorisations, each with its derivative in the same ops.
 
-Derivatives are batched, complex and of any order. Those of ``cholesky``, ``eigh`` and ``eigvalsh`` are by the triangle
-that is read, as differences of the values are: the other one has the derivative 0. Where eigenvalues or singular values
-are equal (or these zero), their vectors have no derivative: what asks for it is an error when the graph runs. The values
-themselves have the derivative that the vectors of LAPACK give, which is right for what is symmetric in equal values, and
-a subgradient of the largest and the smallest one.
+Derivatives are batched, complex and of any order. Those of ``cholesky``, ``eigh`` and ``eigvalsh`` are with respect
+to the triangle that is read; the other one has the derivative 0. Where eigenvalues or singular values are equal (or
+singular values are zero), their vectors have no derivative: code that asks for it gets an error when the graph runs.
+The values themselves have the derivative that the vectors of LAPACK give, which is right for functions that are
+symmetric in equal values, and a subgradient of the largest and the smallest one.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _inv_numpy(a: Value, asked_by: str = "") -> Value:
 
 
 def _ill_conditioned(a: Value, *b: Value, asked_by: str = "") -> tuple[str, type[Warning]] | None:
-    """SciPy's warning for a matrix whose estimated reciprocal condition number is below the precision; else None."""
+    """Return SciPy's warning for a matrix whose estimated reciprocal condition number is below the precision, or None."""
     if not asked_by.startswith("scipy.") or a.ndim != 2 or not a.size or not np.isfinite(a).all():
         return None
     import scipy.linalg
@@ -136,7 +136,7 @@ def solve(a: Node, b: Node, **asked_by: Any) -> Node:
 
 
 def _batched_solve(a: Node, b: Node, build: Callable[[Node, Node], Node]) -> Node:
-    """Bring operands to one dtype and one batch, and solve."""
+    """Return the solution by ``build`` of operands brought to one dtype and one batch."""
     dtype = common_dtype(a, b)
     lead, _ = square(a)
     a, b = astype(a, dtype), astype(b, dtype)
@@ -227,7 +227,7 @@ def _pinv_type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
 
 
 def _pinv_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    """Golub and Pereyra, SIAM J. Numer. Anal. 10 (1973), at constant rank."""
+    """Return the tangent of the pseudo-inverse: Golub and Pereyra, SIAM J. Numer. Anal. 10 (1973), at constant rank."""
     a, t = one(node, tangents)
     p, back = node, adjoint(t)
     left = matmul(matmul(p, adjoint(p)), back)  # in the row space of a
@@ -260,7 +260,7 @@ def pinv(a: Node, rcond: float | str | None = None) -> Node:
 
 
 def _cholesky_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    """Murray, "Differentiation of the Cholesky decomposition" (2016), section 3.1."""
+    """Return the tangent of the factor: Murray, "Differentiation of the Cholesky decomposition" (2016), section 3.1."""
     _, t = one(node, tangents)
     factor = adjoint(node) if node["upper"] else node
     half = solve_triangular(factor, mirrored(t, lower=not node["upper"]), lower=True)
@@ -359,7 +359,11 @@ def _svd_types(args: tuple[Node, ...], params: Mapping[str, Any]) -> tuple[Type,
 
 
 def _svd_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
-    """From dA = dU S V^H + U dS V^H + U S dV^H, with dU = U X, dV = V Y, X and Y skew, and what lies outside."""
+    """Return the tangents of U, S and V.
+
+    They follow from dA = dU S V^H + U dS V^H + U S dV^H, with dU = U X, dV = V Y, X and Y skew, and the part outside
+    the spans of U and V.
+    """
     a, t = one(node, tangents)
     _, m, n = matrix(a)
     whole_u, s, whole_vh = items(node)
@@ -451,7 +455,7 @@ def _qr_types(args: tuple[Node, ...], params: Mapping[str, Any]) -> tuple[Type, 
 
 
 def _qr_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
-    """For the first k columns, which must be independent; the other columns follow from r = q^H a."""
+    """Return the tangents of q and r: of the first k columns, which must be independent; the other columns follow from r = q^H a."""
     a, t = one(node, tangents)
     _, m, n = matrix(a)
     q, r = items(node)

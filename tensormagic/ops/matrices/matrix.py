@@ -1,4 +1,4 @@
-"""Matrices in the last two axes: transposes, triangles, diagonals; and what linear algebra takes and gives."""
+"""Matrices in the last two axes: transposes, triangles and diagonals; and the dtypes and shapes of linear algebra."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def diagonal(x: Node, first: int, second: int) -> Node:
 
 
 def diagonal_places(rows: Size, columns: Size) -> Node:
-    """Return where the elements of the diagonal are among those of a matrix in C order."""
+    """Return the flat indices of the diagonal among the elements of a matrix in C order."""
     return iota((rows,), 0) * size_node(columns + 1)
 
 
@@ -101,7 +101,7 @@ def trace_of_product(x: Node, y: Node) -> Node:
 
 
 def real_part(x: Node) -> Node:
-    """Return the real part; real numbers stay."""
+    """Return the real part; real numbers are returned unchanged."""
     return real(x) if x.type.dtype.kind == "c" else x
 
 
@@ -137,7 +137,7 @@ def typed(dtype: np.dtype[Any], shape: tuple[Size, ...]) -> Type:
 
 
 def matrix(x: Node) -> tuple[tuple[Size, ...], Size, Size]:
-    """Leading axes, rows and columns."""
+    """Return leading axes, rows and columns; raise ShapeError for fewer than two axes."""
     if x.type.ndim < 2:
         raise ShapeError(f"{x.type.ndim}-dimensional array given. Array must be at least two-dimensional")
     *lead, m, n = x.type.shape
@@ -145,7 +145,7 @@ def matrix(x: Node) -> tuple[tuple[Size, ...], Size, Size]:
 
 
 def square(x: Node) -> tuple[tuple[Size, ...], Size]:
-    """Leading axes and order of square matrices."""
+    """Return leading axes and order of square matrices; raise ShapeError for others."""
     lead, m, n = matrix(x)
     if not same(m, n):
         raise ShapeError(f"Last 2 dimensions of the array must be square, and its shape is {show(x.type.shape)}")

@@ -1,8 +1,8 @@
-"""Functions of square matrices, such as the exponential, and their derivatives of any order by one triangular block matrix.
+"""Functions of square matrices, such as the exponential, with derivatives of any order from one block triangular matrix.
 
-For f analytic, f([[A, E], [0, A]]) has the derivative of f at A in the direction E as its upper right block, and doubling
-the matrix once more gives the second derivative, and so on (Higham, "Functions of Matrices", 2008, section 3.2). Such a
-derivative is linear in each direction, and its transpose is a derivative at the transposed matrix.
+For f analytic, f([[A, E], [0, A]]) has the derivative of f at A in the direction E as its upper right block, and
+doubling the matrix once more gives the second derivative, and so on (Higham, "Functions of Matrices", 2008, section
+3.2). Such a derivative is linear in each direction, and its transpose is a derivative at the transposed matrix.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
 
 
 def _tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    """Return one more direction for the matrix, or a new one in place of each present direction."""
+    """Return the tangent: one more direction for the matrix, or a new one in place of each present direction."""
     terms = [] if tangents[0] is None else [make(MATRIX_FUNCTION, (*node.args, tangents[0]), **node.params)]
     for k, t in enumerate(tangents[1:], 1):
         if t is not None:
@@ -148,6 +148,9 @@ MATRIX_FUNCTION = Opaque(
 
 def matrix_function(name: str, a: Node, dtype: np.dtype[Any] | None = None, site: int = -1) -> Node:
     """Return ``scipy.linalg.expm`` and the like; complex if ``dtype`` or the matrix is.
+
+    With a ``site``, ``dtype`` says whether the result was assumed real or complex; a `KindError` if that is wrong.
+    ``OF_REAL`` as the site means that the matrix is real, and its principal value complex.
 
     With a ``site``, ``dtype`` says whether the result was assumed real or complex; a `KindError` if that is wrong.
     ``OF_REAL`` as the site means that the matrix is real, and its principal value complex.

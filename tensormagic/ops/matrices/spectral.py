@@ -1,4 +1,4 @@
-"""Factorisations beside those of ``linalg``: eigenvalues of general matrices, generalised symmetric ones, and LU."""
+"""Further factorisations: eigenvalues of general matrices and of generalised symmetric problems, LU; and roots of polynomials."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _eig_types(args: tuple[Node, ...], params: Mapping[str, Any]) -> tuple[Type,
 
 
 def of_kind(found: Value, dtype: np.dtype[Any], real: bool, site: int) -> Value:
-    """Eigenvalues or eigenvectors in the declared dtype; a `KindError` if a ``site`` assumed the other kind."""
+    """Return eigenvalues or eigenvectors in the declared dtype; raise KindError if a ``site`` assumed the other kind."""
     if np.iscomplexobj(found) == real and (real or site >= 0):
         which = ("complex", "real") if real else ("real", "complex")
         error = KindError(
@@ -79,7 +79,10 @@ def _eig_numpy(a: Value, real: bool, site: int = -1) -> tuple[Value, ...]:
 
 
 def _eig_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
-    """For distinct eigenvalues; vectors keep norm 1 and LAPACK's phase: the largest component is real."""
+    """Return the tangents of distinct eigenvalues and their vectors.
+
+    Vectors keep norm 1 and LAPACK's phase: the largest component is real.
+    """
     a, t = one(node, tangents)
     del a
     values, vectors = items(node)
@@ -215,7 +218,7 @@ def _valued(p: Node, z: Node) -> Node:
 
 
 def _roots_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    """By the implicit function theorem: slope at the root times the root's change equals minus the change of the value."""
+    """Return the tangents of roots by the implicit function theorem: slope times change of the root is minus the change of the value."""
     p, t = one(node, tangents)
     *lead, n = p.type.shape
     dtype = node.type.dtype
@@ -328,7 +331,7 @@ def permutation(rows: Node, dtype: np.dtype[Any]) -> Node:
 
 
 def _lu_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
-    """At the row order of the values."""
+    """Return the tangents of both factors, at the row order of the values."""
     _, t = one(node, tangents)
     rows, low, up = items(node)
     k = low.type.shape[-1]

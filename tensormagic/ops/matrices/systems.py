@@ -1,4 +1,4 @@
-"""Further factorisations and systems of SciPy: pivots as LAPACK counts them, Schur's form, Sylvester's equation, bands."""
+"""Further factorisations and systems of SciPy: LAPACK's pivots, Schur's form, Sylvester's equation, banded matrices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tensormagic.ops.tangents import total
 
 
 def _swaps(rows: Value, count: int) -> Value:
-    """LAPACK's pivots for an elimination that has moved row j to ``rows[j]``: the row that each row was swapped with."""
+    """Return LAPACK's pivots for an elimination that moved row j to ``rows[j]``: the row that each row was swapped with."""
     found = np.empty((*rows.shape[:-1], count), np.int32)
     for k in np.ndindex(rows.shape[:-1]):
         order = np.argsort(rows[k])
@@ -70,7 +70,7 @@ PIVOTED = Opaque(
 
 
 def pivots(rows: Node, count: Size) -> Node:
-    """LAPACK's pivots, ``count`` of them."""
+    """Return ``count`` pivots, as LAPACK gives them."""
     return make(PIVOTS, (rows,), count=count)
 
 
@@ -203,7 +203,7 @@ def _banded_numpy(ab: Value, b: Value, lower: int, upper: int) -> Value:
 
 
 def _moved(rows: Node, by: int) -> Node:
-    """Rows shifted to the left along the last axis (to the right for negative ``by``), filled with zeros."""
+    """Return rows shifted to the left along the last axis (to the right for negative ``by``), filled with zeros."""
     *lead, n = rows.type.shape
     if not by:
         return rows

@@ -1,1 +1,1 @@
-"""Ops that hold graphs: branches, loops, calls, recursion."""
+"""Ops that contain graphs: branches, loops, calls, recursion."""

@@ -169,7 +169,7 @@ class Branches(Region):
             write_graph(text, node["otherwise"], given[1:], targets)
 
     def again(self, node: Node, graphs: Mapping[str, Graph], operands: Sequence[Node]) -> tuple[Node, ...]:
-        """Return the same choice among other graphs."""
+        """Return the results of the same choice among other graphs."""
         return items(make(self, (*node.args[: int(self.chooses)], *operands), None, **graphs))
 
     # derivatives
@@ -259,7 +259,7 @@ class Branches(Region):
 
 @dataclass(frozen=True)
 class _Border:
-    """The inputs and results of a branch's backward graph beside the operands."""
+    """The parameters and results of a branch's backward graph, apart from the operands."""
 
     read: set[int]
     parameters: list[Node]

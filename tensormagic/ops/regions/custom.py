@@ -1,4 +1,4 @@
-"""A graph whose derivative its author says: ``custom_gradient``."""
+"""A graph with a derivative that its author defines: ``custom_gradient``."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Custom(Region):
         return Pulled(ends, back, set())
 
     def push(self, node: Node, tangents: Sequence[Tangent]) -> Pushed:
-        """Return the transpose of ``back``, which is linear in cotangents: its own pullback at zero."""
+        """Return the results and tangents by the transpose of ``back``, which is linear in cotangents: its own pullback at zero."""
         ends = items(node)
         moving = [k for k, e in enumerate(ends) if e.type.inexact]
         seeds = [stand_in("cotangent", tangent_type(ends[k].type)) for k in moving]

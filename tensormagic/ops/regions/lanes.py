@@ -1,8 +1,9 @@
-"""Loops that go on as long as any row wants to, of which each row goes on by itself: ``tm.vmap`` makes such of ``while``.
+"""Loops that run as long as any row goes on, where each row goes on independently, as ``tm.vmap`` makes them of ``while``.
 
-A row that is done keeps what it has, however many iterations the others need. So a chunk may stop when its own rows are done. That
-is derived from the graphs: the test asks whether *any* row is not done, and each result of the body is what it was where a row is
-done. What is computed on the way for rows that are done is thrown away, whatever rows it was made of.
+A finished row keeps its values, however many iterations the others need, so a chunk may stop when its own rows are
+finished. That is derived from the graphs: the test asks whether *any* row goes on, and each result of the body is
+unchanged for a finished row. Values computed on the way for finished rows are thrown away, whatever rows they were
+made of.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _SPREADS = frozenset({"reshape", "broadcast", "transpose", "stop_gradient"})
 
 
 class _Own(IntEnum):
-    """How far a row of a value depends on the same row alone."""
+    """To what extent a row of a value depends on the same row alone."""
 
     ALWAYS = 0
     WHERE_NOT_DONE = 1
@@ -69,7 +70,7 @@ def check_lanes(body: Graph, axes: Sequence[Any], goes_on: Node, axis: Axis) -> 
 def _learned(
     node: Node, table: dict[Node, tuple[Any, _Own]], goes_on: Node, axis: Axis, why: dict[Node, str]
 ) -> tuple[Any, _Own]:
-    """Return the axis of rows in a node, and how far its rows depend on themselves alone."""
+    """Return the axis of rows in a node, and to what extent its rows depend on themselves alone."""
     given = [table[a] for a in node.args]
     own = max((o for _, o in given), default=_Own.ALWAYS)
     axes = [a for a, _ in given]

@@ -264,7 +264,7 @@ class Repeat(Region):
     # derivatives
 
     def push(self, node: Node, tangents: Sequence[Tangent]) -> Pushed:
-        """Return one loop over values and tangents together."""
+        """Return the results and tangents of one loop over values and tangents together."""
         first, carries, body = int(self.counted), node["carries"], node["body"]
         operands, given = node.args[first:], tangents[first:]
         moving, extra, ends, changes = self._moved(body, [k for k, t in enumerate(given) if t is not None], carries)
@@ -350,7 +350,7 @@ def _run_of(*loop: Any) -> Callable[..., list[Value]]:
 
 
 def _remember(loop: tuple[Any, ...], known: Callable[..., list[Value]] | int) -> None:
-    """Cache what is known of a loop; the oldest entries go."""
+    """Store what is known of a loop in the cache, and drop the oldest entries."""
     _runs[loop] = known
     while len(_runs) > _KEPT:
         _runs.pop(next(iter(_runs)), None)

@@ -1,7 +1,8 @@
-"""Functions that call themselves under data-dependent conditions: ``recursive`` holds their graphs, in which ``itself`` stands for a call.
+"""Functions that call themselves under data-dependent conditions.
 
-The derivative of a call is a call of the derivative: forward mode makes a function of values and tangents, reverse mode one of
-operands and cotangents, which calls the function for the values that it reads.
+The op ``recursive`` holds their graphs, in which the op ``itself`` stands for a call. The derivative of a call is a
+call of the derivative: forward mode makes a function of values and tangents, reverse mode one of operands and
+cotangents, which calls the function for the values that it reads.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ FRAMES = 16  # of Python's that a call takes here, at most
 
 @dataclass
 class _Calls:
-    """The running graphs by name, the current depth of calls, and the limit."""
+    """The graphs of the running functions by name, the current depth of calls, and its limit."""
 
     graphs: Mapping[str, Graph]
     depth: int = 0
@@ -87,7 +88,7 @@ def _call(name: str, values: list[Value]) -> Value:
 
 
 class _Function(Region):
-    """Common to a call and a function: derivatives are calls of another function, by name."""
+    """The common base of a call and a function: derivatives are calls of another function, by name."""
 
     def called(self, node: Node, name: str, operands: Sequence[Node], types: Sequence[Type]) -> tuple[Node, ...]:
         """Return the results, of ``types``, of the function ``name``."""
@@ -160,7 +161,7 @@ class Recursive(_Function):
         return recursive(name, _completed(name, graphs), operands)
 
     def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Any:
-        """Loop over the elements, each with its own calls."""
+        """Return the results of a loop over the elements of a batch, each with its own calls."""
         graph: Graph = node[node["of"]]
         inner = size if isinstance(size, int) else next(unused(graph.nodes, is_at_least(size, 2)))
         index = index_node("index", 0, inner)

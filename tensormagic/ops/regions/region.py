@@ -1,7 +1,7 @@
-"""What all region ops share: how a graph fits its operands, and how it is differentiated.
+"""The common part of all ops with graphs: how a graph fits its operands, and how it is differentiated.
 
-How a graph is differentiated is known one floor up; ``install_derivatives`` hands it down, as ``install_operators`` hands
-the pointwise ops to nodes. So a region answers the same questions as any other op.
+How a graph is differentiated is known one floor up; ``install_derivatives`` passes it down, as ``install_operators``
+passes the pointwise ops to nodes. So a region implements the same methods as any other op.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def outside(size: Size, symbols: Mapping[Any, Size], what: str) -> Size:
 
 
 def result_types(graph: Graph, symbols: Mapping[Any, Size]) -> tuple[Type, ...]:
-    """Return the types of the results seen from outside; a size computed inside is an error."""
+    """Return the types of the results seen from outside; raise DataShapeError for a size computed inside."""
     for r in graph.results:
         inner = [n for s in r.type.shape for n in nodes_of(s) if n not in symbols]
         if inner:
@@ -86,7 +86,7 @@ def result_types(graph: Graph, symbols: Mapping[Any, Size]) -> tuple[Type, ...]:
 
 
 def agreed(left: Sequence[Type], right: Sequence[Type], what: str) -> list[Guard]:
-    """Return the guards under which two lists of types are equal; raises if they cannot be."""
+    """Return the guards under which two lists of types are equal; raise DTypeError if they cannot be."""
     fits = len(left) == len(right) and all(
         a.dtype == b.dtype and a.form == b.form and a.ndim == b.ndim and all(map(same, a.shape, b.shape))
         for a, b in zip(left, right, strict=True)
@@ -109,7 +109,7 @@ Moved = tuple[list[Node], list[Tangent]]
 
 @dataclass(frozen=True)
 class Derivatives:
-    """How graphs are differentiated: :mod:`tensormagic.transform.grad` says so when it is imported.
+    """The functions that differentiate graphs, which :mod:`tensormagic.transform.grad` sets when it is imported.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def install_derivatives(derivatives: Derivatives) -> None:
 
 
 def derivatives() -> Derivatives:
-    """Return how the graphs of regions are differentiated."""
+    """Return the functions that differentiate the graphs of regions."""
     if not _derivatives:
         raise DifferentiationError("derivatives of regions are not there yet", "import tensormagic.transform.grad")
     return _derivatives[0]
@@ -162,7 +162,7 @@ class Pushed(NamedTuple):
 
 
 class Pulled(NamedTuple):
-    """What reverse mode makes of a region.
+    """The result of reverse mode on a region.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class Region(Op):
     any_dtype = True
 
     def consume(self, node: Node, values: list[Value], size: Callable[[Size], int]) -> Value:
-        """As ``evaluate``; arrays that only ``values`` holds may be stored into."""
+        """Return the value as ``evaluate``; arrays that only ``values`` holds may be stored into."""
         raise NotImplementedError
 
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
@@ -197,13 +197,13 @@ class Region(Op):
         return 0
 
     def push(self, node: Node, tangents: Sequence[Tangent]) -> Pushed:
-        """Forward mode."""
+        """Return the result of forward mode."""
         raise NotImplementedError
 
     def pull(
         self, node: Node, cotangents: Sequence[Tangent], wanted: Sequence[bool], sums: Sequence[Tangent]
     ) -> Pulled:
-        """Reverse mode for the operands that are ``wanted``; ``sums`` are their cotangents gathered so far."""
+        """Return the result of reverse mode for the operands that are ``wanted``; ``sums`` are their cotangents gathered so far."""
         raise NotImplementedError
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Any:
@@ -238,7 +238,7 @@ def symbols_in(values: Iterable[Any]) -> dict[Symbol, None]:
 
 
 def unused(nodes: Sequence[Node], two: bool = False) -> Iterator[Dim]:
-    """Fresh symbols that ``nodes`` do not mention; at least 2 if ``two``."""
+    """Yield fresh symbols that ``nodes`` do not mention; at least 2 if ``two``."""
     names = {a.name for n in nodes for a in n.symbols}
     name = "n" if two else "any"
     return (symbol(f"{name}{k}", None, 2 if two else 0) for k in itertools.count() if f"{name}{k}" not in names)
@@ -247,7 +247,7 @@ def unused(nodes: Sequence[Node], two: bool = False) -> Iterator[Dim]:
 def witnesses(
     results: Iterable[Node], parameters: Sequence[Node], sizes: Mapping[Any, Size]
 ) -> tuple[list[Node], list[Node]]:
-    """Additional parameters that carry sizes which no other parameter has, and the operands for them.
+    """Return additional parameters that carry sizes which no other parameter has, and the operands for them.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ def witnesses(
 
 
 def instantiated(nodes: Iterable[Node], known: Mapping[Node, Node], sizes: Mapping[Any, Size]) -> list[Node]:
-    """Nodes of a graph with its parameters and symbols replaced by what they are outside."""
+    """Return nodes of a graph with its parameters and symbols replaced by their values outside."""
     nodes = list(nodes)
     memo = dict(known)
     for n in topological(nodes, stop=known.__contains__):
@@ -297,7 +297,7 @@ def loosened(graph: Graph) -> Graph:
 
 
 def as_sizes(nodes: Iterable[Node], memo: Mapping[Node, Node]) -> dict[Any, Size]:
-    """Integer nodes mapped to the sizes of their replacements."""
+    """Return integer nodes mapped to the sizes of their replacements."""
     return {n: s for n in nodes if (s := as_size(memo[n])) is not None}
 
 

@@ -1,4 +1,4 @@
-"""Where rows are in the results of the graphs of loops and branches: these have sizes of their own, and see one chunk alone."""
+"""The axis of rows in the results of graphs in loops and branches, which have sizes of their own, and see one chunk alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COUNTS = "counts rows in it, and a chunk has some of them alone"
 
 
 def axes_of_results(graph: Graph, operands: Sequence[Node], axes: Axes, rows: Size, what: str) -> list[int | None]:
-    """Return the axis of rows in each result of a graph, or None for a result that all rows share, ``SUM`` for a sum over rows."""
+    """Return the axis of rows in each result of a graph; None for a result that all rows share, ``SUM`` for a sum over rows."""
     own, count = _own_rows(graph, operands, rows, what)
     table: dict[Node, Any] = dict(zip(graph.parameters, axes, strict=True))
     for node in graph.nodes:

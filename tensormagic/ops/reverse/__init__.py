@@ -1,1 +1,1 @@
-"""What reverse mode keeps, and how it goes back through loops."""
+"""What reverse mode saves, and how it goes backwards through loops."""

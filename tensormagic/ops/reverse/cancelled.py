@@ -1,6 +1,7 @@
-"""Zeros of derivatives that cancel: ``x * (c / x)`` is ``c``, and ``x * (c / sqrt(x))`` is ``c * sqrt(x)``, at 0 too; so for powers.
+"""Products in derivatives in which zero factors cancel: ``x * (c / x)`` is ``c`` at 0, too.
 
-So ``x * log(x)`` and ``x * sqrt(x)`` have at 0 the slopes that they come near to, and not 0 times infinity; parts of them too.
+Likewise ``x * (c / sqrt(x))`` is ``c * sqrt(x)``. So ``x * log(x)``, ``x * sqrt(x)`` and parts of them have at 0 the
+limits of their slopes, and not 0 times infinity.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def _cancelled(quotient: Node, rest: Node, depth: int) -> Node | None:
 
 
 def _lowered(inverse: Node, rest: Node, depth: int) -> Node | None:
-    """Return the product of a power of exponent between -1 and 0 with a multiple of its base, as a power with one more, or None."""
+    """Return a power with an exponent between -1 and 0 times a multiple of its base, as a power with one more, or None."""
     base, exponent = inverse.args
     known = _number(exponent)
     if known is None or not -1 < known < 0:
@@ -69,7 +70,7 @@ def _lowered(inverse: Node, rest: Node, depth: int) -> Node | None:
 
 
 def _of_factors(rest: Node, depth: int, over: Callable[[Node], Node | None]) -> Node | None:
-    """Apply ``over`` to one factor of a product and multiply by the other; None if it applies to neither."""
+    """Return ``over`` applied to one factor of a product, times the other factor, or None if it applies to neither."""
     factors = {"multiply": rest.args, "square": rest.args * 2}.get(rest.op.name, ())
     for k, factor in enumerate(factors if depth else ()):
         found = over(factor)
@@ -90,7 +91,7 @@ def _number(exponent: Node) -> float | None:
 
 
 def _bare(node: Node) -> Node:
-    """Return ``node`` below forms and checks: Python floats and NumPy's are the same here."""
+    """Return ``node`` below forms and checks, since Python floats and NumPy's are the same here."""
     while node.op.name in {"form", "require"}:
         node = node.args[0]
     return node

@@ -1,4 +1,4 @@
-"""The cheapest set of vertices that separates what is there from what is wanted: a minimum cut, by Dinic's algorithm."""
+"""The cheapest set of vertices that separates available values from wanted ones: a minimum cut, by Dinic's algorithm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SOURCE, _SINK = 0, 1
 
 @dataclass
 class _Network:
-    """Edges by number; each is followed by its reverse."""
+    """A flow network: edges by number, each followed by its reverse."""
 
     to: list[int] = field(default_factory=list[int])
     room: list[float] = field(default_factory=list[float])
@@ -54,7 +54,7 @@ class _Network:
         return self.level[_SINK] >= 0
 
     def _path(self, following: list[int]) -> list[int]:
-        """Edges with residual capacity from source to sink, each one level further; empty if there is no path."""
+        """Return edges with residual capacity from source to sink, each one level further; empty if there is no path."""
         path: list[int] = []
         v = _SOURCE
         while v != _SINK:
@@ -90,7 +90,7 @@ class _Network:
 def cheapest_cut(
     wanted: Iterable[V], operands: Callable[[V], Iterable[V] | None], weight: Callable[[V], float]
 ) -> list[V]:
-    """Return the cheapest values to keep so that all that is ``wanted`` can be computed; of equal choices, the one nearest to it.
+    """Return the cheapest values to keep so that all ``wanted`` ones can be computed; of equal choices, those nearest to these.
 
     Parameters
     ----------

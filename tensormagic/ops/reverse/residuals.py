@@ -1,4 +1,4 @@
-"""What a derivative reads of the values before it: the cut between a graph and the cotangents that are pulled through it."""
+"""The values that a derivative reads of the differentiated graph, and a small choice of them to save."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ def residuals(
     outputs: Sequence[Node], linear: Iterable[Node], given: Iterable[Node], sizes: Mapping[Any, Size] | None = None
 ) -> list[Node]:
     """Return the nodes to save, so that ``outputs`` can be computed from them, from ``given`` and from ``linear``.
+
+    It is the smallest choice from which the rest follows by cheap ops.
 
     The smallest choice from which the rest follows by cheap ops.
 
@@ -61,12 +63,12 @@ def _is_cheap(node: Node) -> bool:
 
 
 def _weight(node: Node, sizes: Mapping[Any, Size]) -> float:
-    """About the number of bytes of a value."""
+    """Return the approximate number of bytes of a value."""
     return float(sum(bytes_of(t, sizes) for t in node.types))
 
 
 def bytes_of(t: Type, sizes: Mapping[Any, Size]) -> int:
-    """About the number of bytes of a value of type ``t``, by the sizes seen at capture if there are any."""
+    """Return the approximate number of bytes of a value of type ``t``, by the sizes seen at capture if there are any."""
     extent = substitute_size(product(t.shape), sizes)
     return t.dtype.itemsize * max(1, evaluate(extent, lambda a: hint(atom(a)) or _USUAL))
 

@@ -1,7 +1,8 @@
-"""Reverse mode of a loop: the loop, which also records what its derivative reads, and a loop that goes back over that.
+"""Reverse mode of a loop: the loop, which also records what its derivative reads, and a backward loop that reads the records.
 
-What is recorded lies in stacks, arrays with an axis for the iterations, where their sizes are known before the loop runs; elsewhere on
-tapes. Cotangents of constants are gathered in carries of the loop back, so that what an iteration reads is added to in place.
+Records are stacks, arrays with an axis for the iterations, if their sizes are known before the loop runs; otherwise
+tapes. Cotangents of constants are gathered in carries of the backward loop, so that what an iteration reads is added
+to in place.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from tensormagic.ops.update import ADD_AT, set_at
 
 @dataclass(frozen=True)
 class History:
-    """Where the values of one node are recorded.
+    """The record of the values of one node.
 
     Parameters
     ----------
@@ -121,7 +122,7 @@ Touch = Callable[[Node], Node]  # from where something had been added to where i
 
 
 def _touching(output: Node, total: Node) -> list[Touch] | None:
-    """Return the parts that the additions to ``total`` touch, in order, or None if one touches all of it."""
+    """Return functions that mark the parts that the additions to ``total`` change, in order, or None if one changes all of it."""
     found: list[Touch] = []
     while output is not total:
         step = _added_under(output) or _added_to_part(output) or _added_by_index(output)
@@ -133,7 +134,7 @@ def _touching(output: Node, total: Node) -> list[Touch] | None:
 
 
 def _added_to_part(output: Node) -> tuple[Node, Touch] | None:
-    """Return the base of an addition to a slice, and the slice, or None."""
+    """Return the base of an addition to a slice, and a function that marks the slice, or None."""
     if output.op is not ADD_AT or not all(step == 1 for _, _, step in output["slices"]):
         return None
     part = output.args[1].type.shape
@@ -147,7 +148,7 @@ def _added_to_part(output: Node) -> tuple[Node, Touch] | None:
 
 
 def _added_by_index(output: Node) -> tuple[Node, Touch] | None:
-    """Return the base of an addition by index, and the indices, or None."""
+    """Return the base of an addition by index, and a function that marks the indices, or None."""
     if output.op is not SCATTER_ADD:
         return None
     base, indices, part = output.args
@@ -163,7 +164,10 @@ def _where(condition: Node) -> Touch:
 
 
 def _added_under(output: Node) -> tuple[Node, Touch] | None:
-    """Return the base of a conditional addition, and its condition (a mask, or a branch whose other side adds nothing), or None."""
+    """Return the base of a conditional addition, and a function that marks where its condition holds, or None.
+
+    The condition is a mask, or that of a branch whose other side adds nothing.
+    """
     if output.op.name == "add":
         mask = masked(output.args[1])
         return None if mask is None else (output.args[0], _where(logical_not(mask[0]) if mask[2] else mask[0]))
@@ -288,7 +292,7 @@ class Rewind:
         """Return the results of the body, the cotangents of one iteration, and marks of where those of carries may be nonzero.
 
         An element that later code does not read is left out of the cotangent of the iteration that stored it, also if
-        the slope there is infinite. Each mark is a triple: the mark, its value at first, and its value after an
+        the slope there is infinite. Each mark is a triple: the mark, its first value, and its value after an
         iteration.
         """
         found, outputs = self._pulled_through(pulled, totals, wrt, {})
@@ -307,7 +311,7 @@ class Rewind:
     def _left_out(
         self, outputs: Sequence[Node], marks: Mapping[int, tuple[Node, Node]], among: Sequence[int]
     ) -> dict[int, Node]:
-        """Return where cotangents may be nonzero after an iteration, given the marks before it; only for those with something left out."""
+        """Return where cotangents may be nonzero after an iteration, given the marks before it, for carries with elements left out."""
         look = Search(2 * DEEPEST, steep=True, known=dict(marks.values()))
         found = {k: support(outputs[self.back.index(k)], look) for k in among}
         return {k: s for k, s in found.items() if s is not None}
@@ -315,7 +319,7 @@ class Rewind:
     def _pulled_through(
         self, pulled: Sequence[Node], totals: Sequence[Node], wrt: Sequence[Node], marks: Mapping[int, Node]
     ) -> tuple[Sequence[Node], list[Node]]:
-        """Return the results of the body and its cotangents; the marks apply to products, while sums and stores do without them."""
+        """Return the results of the body and its cotangents; the marks apply to products, and not to sums and stores."""
         seeds: list[Tangent] = [None] * self.carries
         there: dict[Node, Node] = {}
         for k, c in zip(self.back, pulled, strict=True):
@@ -345,7 +349,7 @@ class Rewind:
         return masked_by(broadcast(self.newest, seed.type.shape), seed)
 
     def _divided(self, iterations: Size, length: int) -> Pulled:
-        """Return the same for the loop in blocks, of which only the initial states are kept."""
+        """Return the recording loop and the cotangents for the loop in blocks, of which only the initial states are kept."""
         moving = [*self.back, *self.fixed]
         standing = {k: stand_in("operand", self.operands[k].type) for k in moving}
         operands = [standing.get(k, v) for k, v in enumerate(self.operands)]
@@ -377,7 +381,7 @@ class Rewind:
     def _marks(
         self, outputs: Sequence[Node], totals: Sequence[Node], masks: Mapping[int, Any]
     ) -> dict[int, tuple[Node, Node]]:
-        """For constants whose cotangents are masked by changing conditions: marks of what was touched, before and after an iteration."""
+        """Return marks of where cotangents of constants change, before and after an iteration, if masks differ between iterations."""
         found: dict[int, tuple[Node, Node]] = {}
         for k, output, total in zip(self.fixed, outputs, totals, strict=True):
             if k in masks or not self.operands[k].args or is_tape(total):
@@ -392,7 +396,7 @@ class Rewind:
         return found
 
     def _outside(self, value: Node) -> tuple[Size, ...] | None:
-        """Return the shape of a value, if it is the same at every iteration and known outside; None otherwise, and for a tape."""
+        """Return the shape of a value, if it is the same at every iteration and known outside, or None otherwise, and for a tape."""
         inner = value.type.shape
         if is_tape(value) or any(nodes_of(s) or any(a not in self.sizes for a in atoms(s)) for s in inner):
             return None

@@ -1,6 +1,7 @@
-"""Long loops in blocks of iterations, of which a gradient keeps what they begin with: memory near the square root of the iterations.
+"""Long loops in blocks of iterations, so that the memory of a gradient grows with the square root of the iterations.
 
-The iterations of a block run again when the derivative comes to it, and what they record lives as long as the block.
+A gradient keeps only the states at the beginnings of blocks. The iterations of a block run again when the backward
+pass reaches it, and their records live as long as the block.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ FEWEST_ITERATIONS = 64
 def block_length(
     iterations: Size | None, body: Graph, carries: Sequence[Node], saved: Sequence[Node], sizes: Mapping[Any, Size]
 ) -> int:
-    """Return the number of iterations in a block that minimises memory; 0 if the loop is better left as it is.
+    """Return the number of iterations in a block that minimises memory, or 0 if the loop is better left as it is.
+
+    It is left if it records little in all, or if one iteration records less than half of its initial state: a loop
+    that stores one element per iteration into a long array records only that element.
 
     It is left if it records little in all, or if one iteration records less than half of its initial state: a loop that
     stores one element per iteration into a long array records only that element.

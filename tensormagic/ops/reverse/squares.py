@@ -1,4 +1,4 @@
-"""Which values are sums of squares: where such a sum is zero, so are all of its terms and its derivative."""
+"""Values that are sums of squares: where such a sum is zero, so are all of its terms and its derivative."""
 
 from __future__ import annotations
 

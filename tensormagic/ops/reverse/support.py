@@ -1,7 +1,8 @@
-"""Where a derivative may differ from zero: what a slice, a mask, a store or a sort leaves out stays 0, also times an infinite slope.
+"""Where a derivative may be nonzero: elements left out by a slice, a mask, a store or a sort stay 0, also times an infinite slope.
 
-So do the zeros of what no derivative goes through: constants, ``np.eye(3)``, ``x > 1``. A zero that was computed otherwise is a number
-like any other, and no reason to leave something out: ``sqrt(x)**2`` at 0 has the derivative 1.
+So do the zeros of values through which no derivative goes: constants, ``np.eye(3)``, ``x > 1``. A zero that was
+computed otherwise is a number like any other, and nothing is left out for it: ``sqrt(x)**2`` at 0 has the derivative
+1.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Search:
     stores: int = MOST_STORES
 
     def below(self, node: Node) -> Search:
-        """Return the limits one operation further down. Stores are counted separately: unrolled code has long chains of them."""
+        """Return the limits one operation further down. Stores are counted separately, as unrolled code has long chains of them."""
         if node.op.name == "set" and self.stores:
             return Search(self.depth, self.steep, self.known, self.stores - 1)
         return Search(self.depth - 1, self.steep, self.known, self.stores)
@@ -135,7 +136,7 @@ def _inside_choice(apply: Apply, partial: Node, tangent: Node, depth: int) -> No
 
 
 def _inside_part(apply: Apply, partial: Node, tangent: Node, depth: int) -> Node | None:
-    """For a tangent that is a slice added to zeros: the product on the slice alone."""
+    """Return for a tangent that is a slice added to zeros the product on the slice alone, or None for others."""
     base, part = tangent.args
     if not _is_zero(base):
         return None
@@ -144,7 +145,7 @@ def _inside_part(apply: Apply, partial: Node, tangent: Node, depth: int) -> Node
 
 
 def _inside_scatter(apply: Apply, partial: Node, tangent: Node, depth: int) -> Node | None:
-    """Return the same for a scatter-add into zeros, unless there are more values than places."""
+    """Return for a tangent scattered into zeros the product on the scattered values alone; None for others, or for repeated places."""
     base, indices, part = tangent.args
     if not _is_zero(base) or _repeats(part, tangent):
         return None
@@ -159,7 +160,7 @@ def _repeats(part: Node, whole: Node) -> bool:
 
 
 def _inside_store(apply: Apply, partial: Node, tangent: Node, depth: int) -> Node | None:
-    """For a tangent with zeros stored into it: the product before the store."""
+    """Return for a tangent with zeros stored into it the product before the store, or None for others."""
     base, *rest = tangent.args
     if not _is_zero(rest[-1]):
         return None
@@ -231,7 +232,7 @@ def _of_sum(node: Node, search: Search) -> Node | None:
 
 
 def _of_product(node: Node, search: Search) -> Node | None:
-    """Return where both factors may be nonzero, and a factor that is constant for the derivative is nonzero."""
+    """Return where both factors may be nonzero; a factor that is constant for the derivative is compared with 0."""
     found: Node | None = None
     for factor, other in (node.args, node.args[::-1]):
         kept = support(other, search) if search.steep or _finite(factor) else None
@@ -243,7 +244,7 @@ def _of_product(node: Node, search: Search) -> Node | None:
 
 
 def _of_contraction(node: Node, search: Search) -> Node | None:
-    """Return where some product of the sum may be nonzero; only if that does not depend on data."""
+    """Return where some product of the sum may be nonzero, or None if that depends on data."""
     if not search.steep:
         return None
     found = [support(a, search) for a in node.args]
@@ -289,7 +290,7 @@ def _of_store(node: Node, search: Search) -> Node | None:
 
 
 def _of_added_parts(node: Node, search: Search) -> Node | None:
-    """Return the union of slices that are added one after another."""
+    """Return the union of slices that are added one after another, or None if it is not known."""
     base, links, sparse = node, list[Node](), list[Node]()
     while base.op is node.op and len(links) < MOST_PARTS:
         links.append(base)
@@ -327,6 +328,8 @@ def _joined(boxes: list[Slices], box: Slices) -> list[Slices]:
 
 def _join(first: Slices, second: Slices) -> Slices | None:
     """Return one box for two that touch and differ along at most one axis, for the sizes seen at capture, or None.
+
+    For other sizes it may contain more than the two: there an infinite slope is not masked.
 
     For other sizes it may contain more than the two: there an infinite slope is not masked.
     """

@@ -1,4 +1,4 @@
-"""Where a tangent that a branch, a call or a loop gives may differ from zero: a region of the same kind says it."""
+"""Where a tangent that is the result of a branch, a call or a loop may be nonzero: a region of the same kind computes the mask."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _of_branches(region: Node, place: int, search: Search) -> Node | None:
 
 
 def _of_loop(region: Node, place: int, search: Search) -> Node | None:
-    """Return the mask by a loop over marks alone, if these depend only on the iteration and on loop constants."""
+    """Return the mask by a loop over marks alone, if these depend only on the iteration and on loop constants; else None."""
     body: Graph = region["body"]
     carries: int = region["carries"]
     count, *operands = region.args

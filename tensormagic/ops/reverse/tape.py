@@ -1,7 +1,7 @@
-"""Tapes: what a loop records for its derivative, where the number of iterations or the sizes are not known before it runs.
+"""Tapes: records of a loop for its derivative, if the number of iterations or the sizes are not known before it runs.
 
-A tape is a list of values of one dtype. Each place is written once; what is not written counts as zero. Its entries may differ
-in shape, and may be tapes themselves, which the inner loops of an iteration recorded.
+A tape is a list of values of one dtype. Each place is written once; places not written count as zero. Its entries may
+differ in shape, and may be tapes themselves, which the inner loops of an iteration have recorded.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Tape:
         return found if type(found) is kind else as_form(self.array(place, (), dtype), form)
 
     def tape(self, place: int) -> Tape:
-        """Return the entry at ``place``, a tape; an empty one if there is none."""
+        """Return the entry at ``place``, which is a tape; an empty one if there is none."""
         found = self.at(place)
         return Tape() if found is None else found
 
@@ -213,7 +213,7 @@ class Write(Op):
         return self.reuse(node, [values[0].copy(), *values[1:]], size)
 
     def reuse(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
-        """As ``evaluate``, on the tape itself, which nothing else reads."""
+        """Return the value as ``evaluate``, on the tape itself, which nothing else reads."""
         del node, size
         return self.write(values[0].copy() if values[0].is_choice else values[0], *values[1:])
 
@@ -224,7 +224,7 @@ class Write(Op):
         return f"{scope.text.object(_holding)}({given[2]})"
 
     def store(self, node: Node, given: Sequence[str], scope: Any) -> tuple[str, Callable[[str], str]] | None:
-        """Texts for a loop: the copy of the tape, and a statement that writes the value to a tape of a given name; else None."""
+        """Return texts for a loop: the copy of the tape, and a statement that writes the value to a tape of a given name; else None."""
         index = index_text(node.args[1], given[1])
         if index is None or self.write is not _written:
             return None
@@ -405,7 +405,7 @@ class Reshaped(Op):
         return self.by(node, values[0], size, lambda _: np)
 
     def by(self, node: Node, tape: Tape, size: Callable[[Size], int], library: Callable[[Any], Any]) -> Tape:
-        """Reshape each entry; ``library`` gives the array functions for an entry."""
+        """Return the tape with each entry reshaped; ``library`` gives the array functions for an entry."""
         if self.adds:
             return _repeated(tape, node["axis"], size(node["size"]), library)
         return _summed(tape, node["axis"], library)
@@ -472,7 +472,7 @@ def read_tape(tape: Node, index: Node, t: Type) -> Node:
 
 
 def add_tapes(left: Node, right: Node) -> Node:
-    """Return the sum of two tapes; what was added to an empty one goes into the other."""
+    """Return the sum of two tapes; values added to an empty one are added to the other instead."""
     for base, other in ((left, right), (right, left)):
         if other.op is EMPTY:
             return base
@@ -482,7 +482,7 @@ def add_tapes(left: Node, right: Node) -> Node:
 
 
 def choose_tape(condition: Node, first: Node, second: Node) -> Node:
-    """For each element of a batch, ``first`` if its condition holds, else ``second``."""
+    """Return for each element of a batch ``first`` if its condition holds, else ``second``."""
     return first if first is second else make(CHOOSE_TAPE, (condition, first, second))
 
 

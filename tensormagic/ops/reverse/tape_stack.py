@@ -1,6 +1,6 @@
 """Tapes as values of programs: arrays whose length differs from iteration to iteration, and lists of data-dependent length.
 
-The first are tapes with one entry, at 0; of the second, entry k is element k.
+The first are tapes with one entry, at 0; in the second, entry k is element k.
 """
 
 from __future__ import annotations

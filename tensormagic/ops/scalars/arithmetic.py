@@ -195,7 +195,7 @@ square = scalar_op(
 
 
 def _root_slope(out: Node, x: Node) -> Node:
-    """Infinite at 0, except for a sum of squares: there the root is a norm, and its slope is taken as 0."""
+    """Return the derivative of a square root: infinite at 0, except for a sum of squares: there the root is a norm, and 0 is taken."""
     if not is_sum_of_squares(x):
         return 0.5 / out
     zero = equal(out, 0)

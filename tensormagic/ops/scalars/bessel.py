@@ -1,4 +1,4 @@
-"""Bessel functions of real numbers: those of any order differentiate by their neighbours, and not by the order."""
+"""Bessel functions of real numbers: their derivatives are given by neighbouring orders; there is none with respect to the order."""
 
 from __future__ import annotations
 

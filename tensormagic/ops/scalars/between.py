@@ -1,4 +1,4 @@
-"""Between which sizes the values of integers lie: what sizes that depend on such values are decided by."""
+"""Bounds of integer values as sizes, by which comparisons of sizes that depend on them are decided."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def of_power(node: Node) -> Bounds:
 
 
 def of_choice(node: Node) -> Bounds:
-    """Return the bounds of one of two integers."""
+    """Return the bounds of a choice between two integers."""
     (low, high), (other_low, other_high) = map(_ends, node.args[1:])
     return (
         None if low is None or other_low is None else apply("min", low, other_low),

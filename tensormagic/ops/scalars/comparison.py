@@ -54,7 +54,7 @@ where = scalar_op(
 
 
 def _chosen(*, larger: bool) -> Callable[[Node, Sequence[Tangent]], Tangent]:
-    """Return the tangent of the chosen operand, the mean on ties; the other operand's is ignored even if infinite."""
+    """Return the rule for the tangent of the chosen operand (the mean on ties); the other operand's is ignored even if infinite."""
 
     def linearise(node: Node, tangents: Sequence[Tangent]) -> Tangent:
         terms: list[Node] = []
@@ -105,7 +105,7 @@ class Comparison(Pointwise):
 
 
 def _unweakened(x: Node, other: Node) -> Node:
-    """Return a Python integer as an int64, if it may not fit the dtype of ``other``."""
+    """Return a Python integer as an int64, if it may not fit the dtype of ``other``, else ``x``."""
     if (
         x.type.form != "python"
         or x.type.dtype.kind != "i"

@@ -1,4 +1,4 @@
-"""Complex numbers of their parts, each as it is: a product with the imaginary unit makes nan of what is infinite."""
+"""Complex numbers built from their parts; a product with the imaginary unit would turn infinite parts into nan."""
 
 from __future__ import annotations
 

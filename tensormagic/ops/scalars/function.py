@@ -1,4 +1,4 @@
-"""How a scalar function is recorded: under its NumPy name, with the dtypes of NumPy's or SciPy's loops."""
+"""Defines scalar functions under their NumPy names, with the dtypes of NumPy's or SciPy's loops."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OWN = f"its text in NumPy as in_numpy='np.log(np.cosh({{0}}))', and {_DTYPES}"
 
 
 def scalar_op(name: str, numpy: Callable[..., Value] | None = None, **fields: Any) -> Pointwise:
-    """Define a scalar function under its NumPy name."""
+    """Return a scalar function, defined under its NumPy name."""
     function = numpy or getattr(np, name, None)
     if function is None:
         raise ValueError(f"{_UNKNOWN.format(name)} {_OWN}")
@@ -44,7 +44,7 @@ def special(name: str) -> Callable[..., Value]:
 
 
 def divided(function: str) -> Callable[[Size, Size], Size | None]:
-    """Return a quotient or remainder of sizes by a positive number, as a size."""
+    """Return a function for a quotient or remainder of sizes by a positive number, as a size, or None for other divisors."""
     return lambda left, right: apply(function, left, right) if isinstance(right, int) and right > 0 else None
 
 

@@ -1,4 +1,4 @@
-"""The logarithm of a length, which the text of it loses near 1 and at both ends of the range."""
+"""The logarithm of a length, accurate near 1, where the plain formula loses digits, and without overflow and underflow."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ log1p = scalar_op(
 
 
 def _sigmoid(x: Value) -> Value:
-    """By NumPy alone, since importing SciPy's takes longer than most first results."""
+    """Return the logistic function, by NumPy alone, since importing SciPy's takes longer than most first results."""
     x = np.asarray(x)
     e = np.exp(-np.abs(x))
     return np.where(x >= 0, x.dtype.type(1), e) / (1 + e)
@@ -177,7 +177,9 @@ sigmoid = scalar_op(
 
 
 def _softplus(x: Value) -> Value:
-    """Computed in place: NumPy's logaddexp takes three times as long.
+    """Return ``log(1 + exp(x))``, computed in place, as NumPy's logaddexp takes three times as long.
+
+    Single precision is computed in double: NumPy's own exponential and logarithm are off by up to two units there.
 
     Single precision is computed in double: NumPy's own exponential and logarithm are off by up to two units there.
     """

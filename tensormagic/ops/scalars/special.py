@@ -22,7 +22,7 @@ _ROOT_PI = math.sqrt(math.pi)
 
 
 def real_loops(name: str) -> Callable[[Sequence[Weak]], Signature]:
-    """SciPy's choice among the real loops of one of its ufuncs."""
+    """Return a function for SciPy's choice among the real loops of one of its ufuncs."""
 
     def resolve(operands: Sequence[Weak]) -> Signature:
         if any(w is complex or getattr(w, "kind", "") == "c" for w in operands):
@@ -34,7 +34,7 @@ def real_loops(name: str) -> Callable[[Sequence[Weak]], Signature]:
 
 
 def by_the_last(name: str, partial: Callable[..., Node], fixed: int) -> Callable[[Node, Sequence[Tangent]], Tangent]:
-    """Return the tangent of a function by its last operand; derivatives by the first ones, its orders, are refused."""
+    """Return the rule for the tangent of a function by its last operand; derivatives by the first ones, its orders, are refused."""
 
     def linearise(node: Node, tangents: Sequence[Tangent]) -> Tangent:
         if any(t is not None for t in tangents[:fixed]):
@@ -89,7 +89,7 @@ logit = scalar_op(
 
 
 def _exprel_slope(out: Node, x: Node) -> Node:
-    """Return ``(exp(x) - out) / x``, and near 0, where that cancels, the series of ``sum(x**k / (k! (k + 2)))``."""
+    """Return the derivative: ``(exp(x) - out) / x``, and near 0, where that cancels, the series of ``sum(x**k / (k! (k + 2)))``."""
     near = less(absolute(x), 1)
     small = where(near, x, 0)
     series = small * 0 + 1 / (math.factorial(18) * 20)
@@ -99,7 +99,7 @@ def _exprel_slope(out: Node, x: Node) -> Node:
 
 
 def _sinc_slope(out: Node, x: Node) -> Node:
-    """Return ``(cos(pi x) - out) / x``, and near 0, where that cancels, the series of it."""
+    """Return the derivative: ``(cos(pi x) - out) / x``, and near 0, where that cancels, its series."""
     near = less(absolute(x), 0.5)
     small = where(near, x, 0)
     square = small * small * math.pi**2
@@ -164,7 +164,10 @@ def _log_erfc_numpy(x: Value) -> Value:
 
 
 def _log_erfc_body(x: Node) -> Node:
-    """In ops that loops are made of: for large x by the series of ``1 - t + 3 t**2 - 15 t**3 ...``, ``t = 1 / (2 x**2)``."""
+    """Return the logarithm of erfc in ops that loops are made of.
+
+    For large x it is the series of ``1 - t + 3 t**2 - 15 t**3 ...``, ``t = 1 / (2 x**2)``.
+    """
     if x.type.dtype == np.float16:  # in which erfc(4) is 0
         return astype(_log_erfc_body(astype(x, np.float32)), np.float16)
     far = where(less(x, _FAR), _FAR, x)
@@ -240,7 +243,7 @@ gamma = real_function("gamma", lambda out, x: out * digamma(x), "The gamma funct
 
 
 def _rgamma_slope(out: Node, x: Node) -> Node:
-    """By the reflection formula below one half, where the digamma function has poles."""
+    """Return the derivative of 1 / gamma, by the reflection formula below one half, where the digamma function has poles."""
     left = less(x, 0.5)
     below, above = 1 - where(left, x, 0), where(left, 1, x)
     angle = x * math.pi
@@ -328,7 +331,7 @@ hyp2f1 = real_function(
 
 
 def _complete(first: float, m: Node) -> Node:
-    """Return the slope of a complete elliptic integral, pi/8 times 2F1(first, 3/2; 2; m), which does not cancel near 0."""
+    """Return the derivative of a complete elliptic integral, pi/8 times 2F1(first, 3/2; 2; m), which does not cancel near 0."""
     return math.pi / 8 * hyp2f1(typed(first, m), typed(1.5, m), typed(2, m), m)
 
 

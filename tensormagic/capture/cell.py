@@ -1,4 +1,4 @@
-"""Capturing a cell: its code is run over lazy arrays in a namespace of its own; nothing of the notebook changes before all of it worked."""
+"""Captures a cell: its code runs over lazy arrays in a namespace of its own; nothing of the notebook changes before all of it worked."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from tensormagic.ir.site import Site
 
 @dataclass
 class Captured:
-    """The outcome of a captured cell.
+    """Represents the outcome of a captured cell.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Captured:
 
 @dataclass(frozen=True)
 class Code:
-    """A cell, compiled: it can be run over other values of its inputs."""
+    """Represents a compiled cell, which can be run over other values of its inputs."""
 
     cell: Cell
     filename: str
@@ -87,7 +87,7 @@ class Code:
 
 
 def compile_cell(source: str, label: str, run: int, filename: str) -> Code:
-    """Compile a cell; raises SyntaxError as Python would."""
+    """Compile a cell; raise SyntaxError as Python would."""
     parsed = parse(source, filename)
     cell = Cell(label, run, source)
     usercode.cells[filename] = cell
@@ -97,7 +97,7 @@ def compile_cell(source: str, label: str, run: int, filename: str) -> Code:
 
 
 def free_names(code: Code, notebook: Mapping[str, Any]) -> list[str]:
-    """The names that the cell reads and that the notebook has, in order of first reading."""
+    """Return the names that the cell reads and that the notebook has, in order of first reading."""
     return [n for n in code.parsed.reads if n in notebook]
 
 
@@ -108,7 +108,7 @@ def lift_inputs(
     more: Iterable[str] = (),
     moving: Iterable[str] = (),
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The namespace for captured code, and the inputs in it.
+    """Return the namespace for captured code, and the inputs in it.
 
     ``more`` are names that only functions of the notebook read, ``moving`` those that gradients are with respect to.
     """
@@ -120,10 +120,10 @@ def lift_inputs(
     left = _changed_tables(code, notebook, names, moving)
     for name in names:
         value = notebook[name]
-        if name in left:  # pandas does what it does, with values
+        if name in left:  # pandas computes with them, on values
             visible[name] = value
             continue
-        numpys = isinstance(value, np.ndarray) and any(share(value, s) for s in others)  # which NumPy stores into
+        numpys = isinstance(value, np.ndarray) and any(share(value, s) for s in others)  # NumPy stores into it
         wants = (wanted is None or name in wanted) and not numpys
         tensor = value if isinstance(value, Tensor) else _input(code, value, name) if wants else None
         if tensor is not None:
@@ -134,7 +134,7 @@ def lift_inputs(
 
 
 def _changed_tables(code: Code, notebook: Mapping[str, Any], names: Iterable[str], moving: Iterable[str]) -> set[str]:
-    """The tables that a cell changes."""
+    """Return the tables that a cell changes."""
     tables = {n for n in names if door.is_table(notebook[n])}
     if not tables:
         return set()
@@ -143,7 +143,7 @@ def _changed_tables(code: Code, notebook: Mapping[str, Any], names: Iterable[str
 
 
 def _input(code: Code, value: Any, name: str) -> Tensor | None:
-    """A value as an input; the error for one that is refused is where the cell first reads it."""
+    """Return a value as an input, or None if pandas computes with it; an error for a refused value names where the cell first reads it."""
     try:
         return items.input_of(value, name)
     except door.ObjectsError:  # pandas computes with them
@@ -155,7 +155,7 @@ def _input(code: Code, value: Any, name: str) -> Tensor | None:
 
 
 def _place(code: Code, name: str) -> Site:
-    """Where the cell first reads ``name``."""
+    """Return where the cell first reads ``name``."""
     at = code.parsed.places[name]
     return Site(
         code.cell.label, code.cell.run, at.lineno, at.col_offset, at.end_lineno or at.lineno, at.end_col_offset or 0
@@ -163,7 +163,7 @@ def _place(code: Code, name: str) -> Site:
 
 
 def _note_overlaps(found: dict[str, Tensor], notebook: Mapping[str, Any]) -> None:
-    """Inputs that share memory see each other's stores; the same array is one lazy array."""
+    """Let inputs that share memory see each other's stores; the same array is one lazy array."""
     arrays = [(n, notebook[n]) for n in found if isinstance(notebook[n], np.ndarray)]
     distinct = {id(a): (n, a) for n, a in reversed(arrays)}.values()
     for (name, array), (other, held) in itertools.combinations(distinct, 2):
@@ -172,7 +172,7 @@ def _note_overlaps(found: dict[str, Tensor], notebook: Mapping[str, Any]) -> Non
 
 
 def _note_unseen(code: Code, found: dict[str, Tensor], visible: Mapping[str, Any], held: holding.Held) -> None:
-    """Record arrays reachable by other ways that stay plain during the cell: what shares memory with one refuses stores."""
+    """Record arrays that other objects lead to and that stay plain during the cell: arrays that share their memory refuse stores."""
     unseen = [(n, visible[n]) for n in code.parsed.reads if n in visible and n not in found]
     others = [(n, a) for n, v in unseen for a in ([v] if isinstance(v, np.ndarray) else _arrays_within(v))]
     for tensor in held.tensors.values():
@@ -181,7 +181,7 @@ def _note_unseen(code: Code, found: dict[str, Tensor], visible: Mapping[str, Any
 
 
 def _arrays_within(value: Any) -> list[np.ndarray[Any, Any]]:
-    """The arrays that a container, an object or a function of the notebook leads to."""
+    """Return the arrays that a container, an object or a function of the notebook leads to."""
     if isinstance(value, FunctionType):
         names = value.__code__.co_names
         held: list[Any] = [value.__globals__[n] for n in names if n in value.__globals__]
@@ -269,7 +269,7 @@ def run_cell(
 
 
 def _stored(tensors: Iterable[Tensor]) -> list[Buffer]:
-    """The notebook's arrays that the cell has stored into."""
+    """Return the notebook's arrays that the cell has stored into."""
     buffers = {id(t.place.buffer): t.place.buffer for t in tensors}
     return [b for b in buffers.values() if b.array is not None and b.version and b.stored]
 
@@ -277,26 +277,26 @@ def _stored(tensors: Iterable[Tensor]) -> list[Buffer]:
 def _unchanged(
     outputs: Mapping[str, Any], found: Mapping[str, Tensor], notebook: Mapping[str, Any], stores: Iterable[Buffer]
 ) -> list[str]:
-    """Names that still hold their input, the notebook's own array, which was stored into."""
+    """Return the names that still hold their input, the notebook's own array, which was stored into."""
     arrays = {id(buffer.array) for buffer in stores}
     same = (n for n, v in outputs.items() if isinstance(v, Tensor) and v is found.get(n))
     return [n for n in same if id(notebook.get(n)) in arrays]
 
 
 def _as_named(value: Any, capture: Capture) -> Any:
-    """A number that the cell has named as it named it."""
+    """Return a number that the cell has named, as the cell named it."""
     return (
         capture.names.numbers.get(value.node, value) if isinstance(value, Tensor) and capture.names.numbers else value
     )
 
 
 def _read(capture: Capture) -> list[Tensor]:
-    """What was read beside inputs, also by functions of the notebook."""
+    """Return what was read beside inputs, also by functions of the notebook."""
     return [t for t in capture.names.lifted.values() if isinstance(t, Tensor)]
 
 
 def _bound(space: Mapping[str, Any], start: Mapping[str, Any], order: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """The names that were bound to something new, in any way, including ``exec`` and ``import *``."""
+    """Yield the names that were bound to something new, in any way, including ``exec`` and ``import *``."""
     missing = object()
     names = {*notebook_names.variables(space), *order} - {"__builtins__", "__warningregistry__"}
     changed = {n for n in names if n in space and space[n] is not start.get(n, missing) and not n.startswith(INTERNAL)}
@@ -307,7 +307,7 @@ def _bound(space: Mapping[str, Any], start: Mapping[str, Any], order: Iterable[s
 
 
 def known(value: Any) -> Any:
-    """Values known without computing, as Python has them: sizes and loop counters as numbers, also in tuples and ranges."""
+    """Return values known without computing as Python has them: sizes and loop counters as numbers, also in tuples and ranges."""
     if type(value) is tuple:
         items = tuple(map(known, value))
         return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
@@ -321,7 +321,7 @@ def known(value: Any) -> Any:
 
 
 def _send_away(values: Iterable[Any], code: Code) -> None:
-    """Make values read-only that are parts of a notebook's array and are returned to it."""
+    """Make values read-only that are views of a notebook's array and are returned to it."""
     for value in values:
         buffer = value.place.buffer if isinstance(value, Tensor) else None
         if buffer is not None and buffer.array is not None and not isinstance(buffer, foreign_arrays.Shown):
@@ -329,7 +329,7 @@ def _send_away(values: Iterable[Any], code: Code) -> None:
 
 
 def _one_each(visible: dict[str, Any], found: dict[str, Tensor], notebook: Mapping[str, Any]) -> None:
-    """Names of one array are one lazy array."""
+    """Give all names of one array the same lazy array."""
     first: dict[int, Tensor] = {}
     for name in list(found):
         if isinstance(notebook[name], np.ndarray):
@@ -337,13 +337,13 @@ def _one_each(visible: dict[str, Any], found: dict[str, Tensor], notebook: Mappi
 
 
 def shared(code: Code, notebook: Mapping[str, Any], moving: Iterable[str]) -> dict[str, Any] | None:
-    """The notebook's variables, where a cell has to run in them: see :func:`shares`."""
+    """Return the notebook's variables, where a cell has to run in them: see :func:`shares`; else None."""
     reach = notebook_names.Reach([notebook[n] for n in free_names(code, notebook)], notebook)
     return notebook if isinstance(notebook, dict) and shares(code, reach, moving) else None
 
 
 def shares(code: Code, reach: notebook_names.Reach, moving: Iterable[str]) -> bool:
-    """Whether a cell must run in the notebook's variables, because functions use them as globals.
+    """Return whether a cell must run in the notebook's variables, because functions use them as globals.
 
     That holds for functions that it defines, and for those of the notebook that read what it binds (or is
     differentiated by), bind variables, or are called by a library (``functools.cache``, ``np.vectorize``).
@@ -361,7 +361,7 @@ def execute(
     own: dict[str, Any] | None = None,
     moving: Iterable[str] = (),
 ) -> tuple[Any, dict[str, Any]]:
-    """Run the cell's code over ``space``; returns the last expression's value and the namespace.
+    """Run the cell's code over ``space``; return the last expression's value and the namespace.
 
     ``own`` are the notebook's variables, if these must hold ``space`` while the cell runs; ``moving`` are names that
     gradients are with respect to.
@@ -381,7 +381,7 @@ def execute(
 
 
 class _Bound(dict[str, Any]):
-    """A cell's variables; a value bound to a name that gradients are with respect to gets an identity of its own."""
+    """A cell's variables; a value bound to a name that gradients are with respect to becomes distinct from equal ones."""
 
     def __init__(self, values: Mapping[str, Any], moving: set[str]) -> None:
         super().__init__(values)
@@ -398,7 +398,7 @@ class _Bound(dict[str, Any]):
         super().__setitem__(name, value)
 
     def _is_new(self, value: Tensor) -> bool:
-        """Whether a lazy array with its own memory is bound to no other variable."""
+        """Return whether a lazy array with its own memory is bound to no other variable."""
         own = value.type.inexact and value.place.parent is None
         return own and all(v is not value for v in self.values())
 
@@ -408,18 +408,18 @@ def _executed(code: Code, space: dict[str, Any], capture: Capture) -> Any:
         try:
             exec(code.body, space)  # noqa: S102 (running the user's cell is what this is for)
             result = eval(code.last, space) if code.last is not None else None  # noqa: S307 (as above)
-        except Exception as error:  # NumPy and libraries raise errors of their own in place of one that they meet
+        except Exception as error:  # NumPy and libraries raise errors of their own in place of one raised inside them
             if capture.refusals.refused is None:
                 raise
             raise capture.refusals.refused.with_traceback(error.__traceback__) from None
-        if capture.refusals.refused is not None:  # which the cell took for an error of its own
+        if capture.refusals.refused is not None:  # the cell took it for an error of its own
             raise capture.refusals.refused
         refuse_changed(0)
     return result
 
 
 def restored(value: Any) -> Any:
-    """A value as returned to the notebook: modules, distributions and generators are the real ones."""
+    """Return a value as returned to the notebook: modules, distributions and generators are the real ones."""
     if value is namespace.proxy(np.random):
         return np.random
     value = handed_back(value)
@@ -427,7 +427,7 @@ def restored(value: Any) -> Any:
 
 
 def at_home(value: Any, notebook: dict[str, Any]) -> Any:
-    """A value returned by a cell, whose functions get the user's own code over the notebook's names."""
+    """Return a value returned by a cell, whose functions get the user's own code over the notebook's names."""
     for function in notebook_names.functions_of([value], notebook):
         written_again(function)
     if isinstance(value, FunctionType) and CAPTURED in value.__globals__:
@@ -436,13 +436,13 @@ def at_home(value: Any, notebook: dict[str, Any]) -> Any:
 
 
 class located:  # noqa: N801 (used like a function)
-    """Give an exception that leaves the block its place in the cell, as ``tensor_site``."""
+    """Gives an exception that leaves the block its place in the cell, as ``tensor_site``."""
 
     def __init__(self, code: Code) -> None:
         self.code = code
 
     def __enter__(self) -> None:
-        """Nothing to set up."""
+        """Do nothing: there is nothing to set up."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
         if error is None or hasattr(error, "tensor_site"):
@@ -456,7 +456,7 @@ class located:  # noqa: N801 (used like a function)
 
 
 def innermost(trace: TracebackType | None, is_user: Callable[[str], bool]) -> Site | None:
-    """The place of the innermost frame of ``trace`` whose file is the user's."""
+    """Return the place of the innermost frame of ``trace`` whose file is the user's."""
     found: Site | None = None
     while trace is not None:
         if is_user(trace.tb_frame.f_code.co_filename):

@@ -1,4 +1,4 @@
-"""Clocks: one is read when what was written before it has been computed, so that a difference of two is the time of what lies between."""
+"""Clocks: everything written before a clock is computed before it is read, so that two readings measure the time between them."""
 
 from __future__ import annotations
 
@@ -28,16 +28,18 @@ NAMES = frozenset(
 """What the clocks of the module ``time`` are called."""
 
 _CLOCKS = {getattr(time, name) for name in NAMES if hasattr(time, name)}
-ADDED = frozenset(("__import__", "read_clock"))  # names that the code of plain cells has beside those of its text
+ADDED = frozenset(
+    ("__import__", "read_clock")
+)  # names that the code of plain cells has in addition to those of its text
 
 
 def is_clock(function: Any) -> bool:
-    """Whether a function is a clock of the module ``time``."""
+    """Return whether a function is a clock of the module ``time``."""
     return type(function) is BuiltinFunctionType and function in _CLOCKS
 
 
 def is_date(function: Any) -> bool:
-    """Whether a function gives the time of day, by which code may measure time, too."""
+    """Return whether a function gives the time of day, by which code may measure time, too."""
     return type(function) is BuiltinFunctionType and function.__name__ == "now" and function.__self__ is dt.datetime
 
 
@@ -62,20 +64,20 @@ def settle() -> None:
 
 
 def _made_here() -> list[Tensor]:
-    """The live lazy values made by the running cell."""
+    """Return the live lazy values made by the running cell."""
     run = _run()
     held = [one for one in live_values.here() if isinstance(one, Tensor)] if run else []
     return [one for one in held if any(s.run == run for s in site.of(one.node))]
 
 
 def _run() -> int:
-    """The number of the current run of a cell; 0 outside a notebook."""
+    """Return the number of the current run of a cell; 0 outside a notebook."""
     if context.current() is not None:
         return usercode.newest_run()
     frame, run = inspect.currentframe(), 0
     while frame is not None:
         cell = usercode.cell_of(frame.f_code.co_filename)
-        run = run if cell is None else cell.run  # the cell itself stands outside of the functions that it calls
+        run = run if cell is None else cell.run  # the cell's own frame comes after those of the functions that it calls
         frame = frame.f_back
     return run
 

@@ -1,4 +1,4 @@
-"""Pauses the garbage collector during capture: most objects made then stay, so collecting finds nothing."""
+"""Makes the garbage collector run less often during capture: most objects made then stay, so collecting finds nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is being captured, and where in the user's code: cells by file name, spans from frames, refusals at the user's line."""
+"""The current capture, and where in the user's code it is: cells by file name, spans from frames, refusals at the user's line."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ from tensormagic.ir.size import is_at_least, nodes_of
 from tensormagic.ir.type import Size, hint
 from tensormagic.ops.effects.failing import computes_floats, may_fail
 
-_OFTEN = 64  # nodes after which those are let go of whose values are there
+_OFTEN = 64  # nodes built, after which computed ones that nothing needs are freed
 
 
-at_once: list[Callable[[Node], None]] = []  # what computes a node in a cell where errors or warnings are caught
+at_once: list[Callable[[Node], None]] = []  # computes a node in a cell where errors or warnings are caught
 
 
 @dataclass
 class Capture:
-    """One capture of a cell or a function.
+    """Represents one capture of a cell or a function.
 
     Parameters
     ----------
@@ -87,14 +87,14 @@ class Capture:
     generators: bool = False
 
     def actual(self, node: Node) -> Node:
-        """``node`` with stand-ins replaced by the arguments that the function was called with."""
+        """Return ``node`` with stand-ins replaced by the arguments that the function was called with."""
         behind = self.inputs.behind
         while behind and (found := substitute([node], behind)[0]) is not node:
             node = found
         return node
 
     def specialise(self, size: Size) -> int | None:
-        """The number that ``size`` was, noted as something the graph depends on."""
+        """Return the number that ``size`` was, recorded as something that the graph depends on; None if it is data-dependent."""
         number = hint(size)
         if number is not None and not isinstance(size, int):
             self.guards.append((size, "==", number))
@@ -108,14 +108,14 @@ class Capture:
             (self.guards if self.layouts.stores else self.layouts.deciding).append(guard)
 
     def stored(self) -> None:
-        """Note that something is stored into, or read in the order in which it lies in memory."""
+        """Note that something is stored into, or read in memory order."""
         self.layouts.stores = True
         self.guards += self.layouts.deciding
         self.layouts.deciding.clear()
 
 
 def settle(size: Size) -> Size:
-    """A size for new axes: 0 and 1 become numbers, as they behave differently; a function notes that it relied on this."""
+    """Return a size for new axes: 0 and 1 become numbers, as they behave differently, on which a function then depends."""
     number = hint(size)
     if isinstance(size, int) or number is None:
         return size
@@ -133,12 +133,12 @@ _current: ContextVar[Capture | None] = ContextVar("capture", default=None)
 
 
 def current() -> Capture | None:
-    """The capture that is going on, if any."""
+    """Return the current capture, or None."""
     return _current.get()
 
 
 def in_cell() -> bool:
-    """Whether a cell is being captured, whose inputs have values."""
+    """Return whether a cell is being captured, whose inputs have values."""
     capture = _current.get()
     return capture is not None and not capture.abstract
 
@@ -151,7 +151,7 @@ def stand_for(inputs: Iterable[Node], nodes: Iterable[Node]) -> None:
 
 
 def stands_in(node: Node) -> None:
-    """Note an input that stands for something inside a function that the code calls."""
+    """Note an input that stands for an argument inside a function that the code calls."""
     capture = _current.get()
     if capture is not None:
         (capture.heap.trials[-1] if capture.heap.trials else capture.inputs).stand_ins.append(node)
@@ -159,7 +159,7 @@ def stands_in(node: Node) -> None:
 
 @contextmanager
 def standing() -> Generator[None]:
-    """Code that inputs without values are given to."""
+    """Mark, for the block, that code is given inputs without values."""
     capture = _current.get()
     if capture is None:
         yield
@@ -167,7 +167,7 @@ def standing() -> Generator[None]:
     capture.inputs.standing += 1
     try:
         yield
-    except (TypeError, ValueError) as error:  # what NumPy makes of a refusal
+    except (TypeError, ValueError) as error:  # the error that NumPy makes of a refusal
         if isinstance(error, TensorError) or not isinstance(error.__cause__, TensorError) or capture.abstract:
             raise
         raise error.__cause__ from None
@@ -176,13 +176,13 @@ def standing() -> Generator[None]:
 
 
 def trying() -> bool:
-    """Whether code without values is tried out, which may not run: a way of a branch, or an iteration of a loop."""
+    """Return whether code without values is on trial, which may not run: a branch, or an iteration of a loop."""
     capture = _current.get()
     return capture is not None and capture.abstract and bool(capture.heap.trials) and not capture.attempts.depth
 
 
 def is_driven() -> bool:
-    """Whether Python runs an iteration and asks for values during it, so that each has another graph."""
+    """Return whether Python runs an iteration and computes values during it, so that each iteration has another graph."""
     capture = _current.get()
     return capture is not None and capture.effort.driven > 0
 
@@ -201,7 +201,7 @@ def capturing(capture: Capture) -> Generator[Capture]:
 
 
 def record(node: Node) -> Node:
-    """Note that the user's current expression built ``node``."""
+    """Record that the user's current expression built ``node``; return it."""
     frame = usercode.user_frame()
     capture = _current.get()
     if capture is not None and capture.classes.of:
@@ -227,7 +227,7 @@ def record(node: Node) -> Node:
 
 
 def _quiet(capture: Capture | None) -> tuple[str, ...]:
-    """The floating-point errors that code ignores, or that a function is to raise, other than by default."""
+    """Return the floating-point errors that code ignores, or that a function is to raise, other than by default."""
     errors = errstate.asked()
     quiet = tuple([kind for kind, how in errors.items() if how == "ignore" and kind != "under"])
     if capture is None or "raise" not in errors.values():
@@ -237,22 +237,22 @@ def _quiet(capture: Capture | None) -> tuple[str, ...]:
     return quiet + raised if capture.abstract else quiet
 
 
-_built: WeakSet[Node] = WeakSet()  # what expressions have given
+_built: WeakSet[Node] = WeakSet()  # the results of expressions
 
 
 def is_built(node: Node) -> bool:
-    """Whether an expression has given ``node``, and not a part of one."""
+    """Return whether ``node`` is the result of an expression, and not of a part of one."""
     return node in _built
 
 
 def built_before(node: Node, computed: Callable[[Node], bool]) -> list[Node]:
-    """The uncomputed results of other expressions on which an expression depends."""
+    """Return the uncomputed results of other expressions on which an expression depends."""
     inside = topological([node], stop=lambda n: n is not node and (n in _built or computed(n)))
     return [n for n in inside if n is not node and n in _built and not computed(n)]
 
 
 def keep(nodes: Iterable[Node] = (), stand_ins: Iterable[Node] = ()) -> None:
-    """Keep values and stand-ins of code that was tried out and has run."""
+    """Keep values and stand-ins of code on trial that has run."""
     capture = _current.get()
     for node in nodes if capture is not None else ():
         _keep(capture, node)  # type: ignore[arg-type]  (it is there)
@@ -261,7 +261,7 @@ def keep(nodes: Iterable[Node] = (), stand_ins: Iterable[Node] = ()) -> None:
 
 
 def met(node: Node) -> Node:
-    """Note a value that code meets, used or not; see ``tried``."""
+    """Return a value after :func:`tried`, whether or not the code uses it."""
     capture = _current.get()
     if capture is None:
         return node
@@ -284,7 +284,7 @@ def _keep(capture: Capture, node: Node) -> None:
 
 
 def _is_new_and_may_fail(capture: Capture, node: Node) -> bool:
-    """Whether an expression may raise in an operation that is not part of another expression."""
+    """Return whether an expression may raise in an operation that is not part of another expression."""
     if all(_is_known(capture, n) for n in node.needs):
         return may_fail(node)
     inside = topological([node], stop=lambda n: n is not node and _is_known(capture, n))
@@ -298,9 +298,9 @@ def _is_known(capture: Capture, node: Node) -> bool:
 
 
 def tried(node: Node) -> Node:
-    """In a ``try``, compute a value that may fail; without values, decide by assumption, or refuse.
+    """Compute a value that may fail in a ``try``; without values, decide by assumption, or refuse.
 
-    A failure decides what runs next: every value that code meets goes through here.
+    A failure decides what runs next: every value that code computes goes through here.
     """
     capture = _current.get()
     if capture is None or not capture.attempts.depth or node in capture.attempts.safe:
@@ -312,7 +312,7 @@ def tried(node: Node) -> Node:
         fails, node = found is None, found or node
     if fails and (capture.abstract or capture.heap.trials):
         error = uncaught()
-        for running in capture.heap.trials[-1:]:  # which the code may catch
+        for running in capture.heap.trials[-1:]:  # the code may catch it
             running.failure = running.failure or error
         raise error
     if capture.abstract:
@@ -324,7 +324,7 @@ def tried(node: Node) -> Node:
 
 
 def uncaught() -> CaptureError:
-    """The refusal of a ``try`` whose errors would come after it."""
+    """Return the refusal of a ``try`` whose errors would be raised after it."""
     return ValueNeededError(
         "a `try` around code that may fail only when the function runs, and not while it is captured, is not supported",
         "Check beforehand whether it would fail, with `if` instead of `try` and `except`.",
@@ -332,7 +332,7 @@ def uncaught() -> CaptureError:
 
 
 def _told(capture: Capture) -> bool:
-    """Whether code asks for floating-point errors, or catches warnings."""
+    """Return whether code wants floating-point errors raised, or catches warnings."""
     return errstate.raises() or warnings.filters is not capture.attempts.filters
 
 
@@ -342,7 +342,7 @@ def _compute(node: Node) -> None:
 
 
 def _has_new_that_may_fail(capture: Capture, node: Node, *, floats: bool) -> bool:
-    """Whether anything built in a ``try`` may raise when the graph runs; ``floats`` includes floating-point errors."""
+    """Return whether anything built in a ``try`` may raise when the graph runs; ``floats`` includes floating-point errors."""
     pending, seen = [node], set[Node]()
     while pending:
         one = pending.pop()

@@ -1,4 +1,4 @@
-"""What is given to lazy arrays from above: by the session, how to compute them; by the run time of staged code, branches and checks."""
+"""Functions that upper floors install for lazy arrays: the session's, to compute them; staged code's, for branches and checks."""
 
 from __future__ import annotations
 
@@ -22,30 +22,28 @@ class Hooks:
     """Functions that the session installs: how to compute and differentiate lazy values."""
 
     compute: Callable[[Sequence[Node]], list[Any]]
-    array: Callable[[Node], Any]  # the lazy array that stands for a node
-    on_values: Callable[[], AbstractContextManager[None]]  # around functions that are not captured, and run on values
-    called_back: Callable[[], AbstractContextManager[None]]  # around captured code that these call back
-    calls_back: Callable[
-        [Any], Any
-    ]  # functions that one call of a library may have as they are written, by what it is lent
+    array: Callable[[Node], Any]  # makes the lazy array of a node
+    on_values: Callable[
+        [], AbstractContextManager[None]
+    ]  # a context around functions that are not captured, and run on values
+    called_back: Callable[[], AbstractContextManager[None]]  # a context around captured code that these call back
+    calls_back: Callable[[Any], Any]  # the functions that one library call may run as plain Python, by its loan
     is_computed: Callable[[Node], bool]
-    is_on_device: Callable[[Node], bool]  # whether a value that is there lies on a device alone
+    is_on_device: Callable[[Node], bool]  # whether a computed value lies only on a device
     methods: dict[str, Callable[..., Any]]
     call_numpy: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
     call_ufunc: Callable[[Any, str, tuple[Any, ...], dict[str, Any]], Any]
-    handed_out: Callable[[Any, Callable[[Any], Any]], Any]  # what other code goes over for an iterator
-    address_of: Callable[[Any], Any]  # what functions of C take for a lazy array
-    failed: Callable[[BaseException], None]  # told of an error while the program of a function runs
-    differentiated: Callable[
-        [Node, Sequence[Node]], None
-    ]  # called with a value, and the nodes that it is differentiated in
-    by_class: Callable[[Node], Node]  # what each class gives, where the class of a number is data-dependent
+    handed_out: Callable[[Any, Callable[[Any], Any]], Any]  # the iterable that other code gets for an iterator
+    address_of: Callable[[Any], Any]  # the argument that C functions get for a lazy array
+    failed: Callable[[BaseException], None]  # called with an error raised while the program of a function runs
+    differentiated: Callable[[Node, Sequence[Node]], None]  # called with a value, and the nodes to differentiate by
+    by_class: Callable[[Node], Node]  # the result for each class, where the class of a number is data-dependent
     of_rules: (
         Callable[[Any], Callable[..., Any] | None] | None
-    )  # what is called for a function that patterns of rules hold
-    form_of: Callable[[Node, Sequence[Node]], Form | None]  # of formulas of numbers
-    choices: Callable[[], Any]  # what decides a value beside its graph
-    own_rules: Mapping[str, Any]  # rules of the user's own, by name
+    )  # what is called for a function that patterns of rules contain
+    form_of: Callable[[Node, Sequence[Node]], Form | None]  # the accurate form of a formula of numbers
+    choices: Callable[[], Any]  # settings that decide a value beside its graph
+    own_rules: Mapping[str, Any]  # the user's own rules, by name
     batch: Callable[[Sequence[Node], dict[Node, Node], Size], list[Node | None]]
 
     def __init__(self) -> None:
@@ -59,11 +57,11 @@ class RunTime:
     """Functions that the run time of staged code installs: branches for values that are one of several, and raising of errors."""
 
     module: ModuleType  # what staged code calls
-    choose: Callable[..., Any]  # what one of two gives, as a condition says, with what they do to what they reach
+    choose: Callable[..., Any]  # selects one of two results by a condition, with their effects on what they reach
     raised: Callable[[Any], Any]  # an error that is raised on trial
     defer: Callable[
         [Node, Exception], bool
-    ]  # have the graph raise an error unless a condition holds; whether that can wait
+    ]  # lets the graph raise an error unless a condition holds; returns whether it can be deferred
     staged: Callable[[Any], Any]  # what is called for a function of the user's
 
 

@@ -1,4 +1,4 @@
-"""How large a graph may grow, and for how long Python may run captured iterations, before a capture is given up."""
+"""Limits on the size of a graph, and on the time for which Python runs captured iterations, before a capture is given up."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from tensormagic.capture.context import Capture
 
 LIMIT = 100_000  # nodes that one cell may unroll to
-MANY = 500  # nodes from which on a cell whose iterations Python runs had better not be captured: one takes the time of 50 calls of NumPy
-SEVERAL = 16  # values that the code asks for on the way, from which on the same holds where they take long
-REPEATS = 2  # of these that a place asks for which has asked before, from which on it holds, too
+MANY = 500  # nodes above which a cell whose iterations Python runs should not be captured: one takes the time of 50 calls of NumPy
+SEVERAL = 16  # values that the code needs meanwhile, above which the same holds if they take long
+REPEATS = 2  # of these, values needed again at the same place, above which it holds, too
 EACH = 0.1  # seconds that one of these takes at most: what takes longer is work, which a second run would do again
-PATIENCE = 1.0  # where they have taken so long: seconds of the thread
-SOON = 0.15  # of that, where the code asks for values, is data-dependent recursion, or puts nothing into the graph
-SURE = 2.0  # seconds of iterations that build a graph, by what the second one has taken: that is long whatever the graph is for
-KNOWN = 0.1  # of all of these, for a cell whose text was given up before
-FIRST = 16  # elements of an array that is gone over, after which the time of the others is taken
+PATIENCE = 1.0  # seconds of the thread after which code with many such values is given up
+SOON = 0.15  # the share of that for code that needs values, is data-dependent recursion, or adds nothing to the graph
+SURE = 2.0  # seconds of iterations that build a graph, predicted from the second: above this it is long for any graph
+KNOWN = 0.1  # the share of all of these for a cell whose text was given up before
+FIRST = 16  # elements of an array that is iterated over, after which the time of the others is predicted
 NODE = 0.0005  # seconds that a node takes later on, to be rewritten and run
-DEEP = 8  # branches and loops that are tried within one another, from which on the code is data-dependent recursion
-CALLS = 1024  # calls, after which the time is taken
-ITERATIONS = 64  # iterations that Python runs, of all loops, after which it is taken
-FEW = 8  # of either to a node, from which on they are for nothing that is in the graph
-ENOUGH = 20  # times so long such a capture may take
+DEEP = 8  # nested trials of branches and loops, above which the code is data-dependent recursion
+CALLS = 1024  # calls after which the time is checked
+ITERATIONS = 64  # iterations that Python runs, over all loops, after which it is checked
+FEW = 8  # calls or iterations per node, above which they do not serve the graph
+ENOUGH = 20  # how many times the limit such a capture may take
 
-computed = 0.0  # seconds of the thread that all values took to be computed, once their graphs were there
+computed = 0.0  # seconds of the thread that all values took to be computed, once their graphs were built
 
 
 def built(capture: Capture) -> None:
@@ -73,11 +73,11 @@ class Ahead:
         self, count: int | None, *, listed: bool = False, early: bool = False, around: Ahead | None = None
     ) -> None:
         self.count, self._listed, self.early, self.around = count, listed, early, around
-        self.begun = self._nodes = self._before = 0  # ``_before``: nodes when the time was last taken, at ``_since``
+        self.begun = self._nodes = self._before = 0  # ``_before``: nodes when the time was last checked, at ``_since``
         self._asked, self._since = 0, 0.0
 
     def begin(self, capture: Capture) -> None:
-        """Begin an iteration: the second one begins as the later ones do, and tells how large the graph of all of them will be.
+        """Begin an iteration: the second one begins as later ones do, and shows how large the graph of all of them will be.
 
         More of them tell how long all of them will take.
 
@@ -86,7 +86,9 @@ class Ahead:
         LimitError
             Where that is much, and the code can be run without a graph.
         """
-        if capture.effort.again is _yes and not capture.heap.trials:  # what was given up when it was tried as a region
+        if (
+            capture.effort.again is _yes and not capture.heap.trials
+        ):  # the nodes of a trial as a region that was given up
             refuse(capture)
         self.begun += 1
         capture.effort.iterated += 1
@@ -101,7 +103,7 @@ class Ahead:
             self._wait(capture)
 
     def _left(self) -> int:
-        """The number of remaining iterations, multiplied by those of enclosing loops."""
+        """Return the number of remaining iterations, multiplied by those of enclosing loops."""
         if self.count is None or self.early:
             return self.begun
         left, each, around = self.count - self.begun, self.count, self.around
@@ -111,7 +113,7 @@ class Ahead:
         return left
 
     def _asks(self, capture: Capture, each: float) -> bool:
-        """Whether each iteration asks for a value, so that the graph is in pieces, and this is what takes the time."""
+        """Return whether each iteration needs a computed value, so that the graph is in pieces, and this takes most of the time."""
         asked = (capture.effort.asked - self._asked) / (self.begun - 2)
         return asked >= 1 and each < asked * EACH
 
@@ -165,7 +167,7 @@ def _idles(capture: Capture, count: int) -> None:
 
 
 def _is_endless(capture: Capture) -> bool:
-    """Whether to give up data-dependent recursion: each call is tried for each outcome of the branches before it."""
+    """Return whether to give up data-dependent recursion: each call is tried for each outcome of the branches before it."""
     if capture.abstract:
         return False
     return _has_taken(capture, ENOUGH * PATIENCE) or (
@@ -174,7 +176,7 @@ def _is_endless(capture: Capture) -> bool:
 
 
 def asked(capture: Capture | None) -> None:
-    """Count a value that the code of a cell asks for.
+    """Count a value that the code of a cell needs.
 
     Raises
     ------
@@ -196,7 +198,7 @@ def asked(capture: Capture | None) -> None:
 
 
 def ran(capture: Capture | None, seconds: float) -> None:
-    """Count the time that values which the code asked for took to be computed: a second run would do that again."""
+    """Count the time taken to compute values that the code needed: a second run would take that again."""
     global computed
     computed += seconds
     if capture is not None:
@@ -210,10 +212,10 @@ class Pace:
 
     def __init__(self) -> None:
         self._begun, self._nodes = 0.0, 0
-        self._own = 0  # nodes that are the elements themselves
+        self._own = 0  # nodes of the elements themselves
 
     def element(self, capture: Capture | None, number: int, count: int, take: Callable[[], Any]) -> Any:
-        """Element ``number`` of ``count``, given by ``take``.
+        """Return element ``number`` of ``count``, which ``take`` makes.
 
         Raises
         ------
@@ -240,7 +242,10 @@ class Pace:
 
 
 def _has_taken(capture: Capture, seconds: float, most: float = math.inf) -> bool:
-    """Whether a capture has taken this long, without runs; the cheap wall clock is tested first, as it is never behind the thread's."""
+    """Return whether a capture has taken this long, without runs.
+
+    The cheap wall clock is read first, as it is never behind the thread's.
+    """
     effort = capture.effort
     if time.perf_counter() - effort.wall <= seconds:
         return False
@@ -249,7 +254,7 @@ def _has_taken(capture: Capture, seconds: float, most: float = math.inf) -> bool
 
 
 def _spent(capture: Capture) -> float:
-    """Seconds of the thread, without those in which values were computed."""
+    """Return the seconds of the thread, without those in which values were computed."""
     return time.thread_time() - capture.effort.ran
 
 
@@ -258,14 +263,14 @@ def _patience(capture: Capture, *, soon: bool = False) -> float:
 
 
 def _can_do_without(capture: Capture) -> bool:
-    """Whether the code can be run once more, without a graph; it is found out once."""
+    """Return whether the code can be run once more, without a graph; this is found out only once."""
     if capture.effort.again is not None:
         capture.effort.again = _yes if capture.effort.again() else None
     return capture.effort.again is _yes
 
 
 def _yes() -> bool:
-    """Replaces a question that was answered with yes: code that catches the error may go on."""
+    """Return True, in place of a check that has succeeded: code that catches the error may go on."""
     return True
 
 

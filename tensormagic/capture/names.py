@@ -1,4 +1,4 @@
-"""The functions that are captured, by the function that the user wrote; and the nearest name for one that is not."""
+"""The captured functions, by the function that the user wrote; and captured functions with names similar to an unsupported one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def implements(*functions: Any, method: str = "") -> Callable[[Callable[..., Any
 
 
 def _lazily(own: Callable[..., Any]) -> Callable[..., Any]:
-    """``own`` with its nodes wrapped as lazy arrays; itself if it declares that it returns none."""
+    """Return ``own`` with its nodes wrapped as lazy arrays; itself if it declares that it returns none."""
     if not isinstance(own, FunctionType) or own.__annotations__.get("return") == "Tensor":
         return own
 
@@ -55,8 +55,8 @@ def _lazily(own: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def find(function: Any) -> Callable[..., Any] | None:
-    """Our function for one of NumPy or SciPy, or None."""
-    if isinstance(function, Tensor):  # whose hash would ask for its value
+    """Return our function for one of NumPy or SciPy, or None."""
+    if isinstance(function, Tensor):  # its hash would need its value
         return None
     try:
         own = FUNCTIONS.get(function)
@@ -69,7 +69,7 @@ def find(function: Any) -> Callable[..., Any] | None:
 
 
 def unknown(name: str) -> CaptureError:
-    """The error for a function that is not captured, with the nearest one that is."""
+    """Return the error for a function that is not captured, with the nearest one that is."""
     near = _near(name, len(FUNCTIONS) + len(registry))
     advice = f"Captured functions with a similar name: {', '.join(near)}. " if near else ""
     return CaptureError(
@@ -79,7 +79,10 @@ def unknown(name: str) -> CaptureError:
 
 @functools.lru_cache(maxsize=1000)
 def _near(name: str, _known: int) -> tuple[str, ...]:
-    """Captured functions with a similar name: looked for once, since a loop may call a function that runs on values many times."""
+    """Return captured functions with a similar name.
+
+    They are looked for once, since a loop may call a function that runs on values many times.
+    """
     names = sorted(
         {f.rpartition(".")[2] if isinstance(f, str) else getattr(f, "__name__", "") for f in FUNCTIONS}
         - {"getitem", ""}
@@ -94,7 +97,7 @@ def _pointwise() -> set[str]:
 
 
 def call_numpy(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """The result of a NumPy function for lazy arguments."""
+    """Return the result of a NumPy function for lazy arguments."""
     own = find(function)
     try:
         if own is None:
@@ -109,7 +112,7 @@ def call_numpy(function: Any, args: tuple[Any, ...], options: dict[str, Any]) ->
 
 
 def computed(value: Any) -> Any:
-    """``value`` with lazy values computed: outside captured code NumPy runs what is not captured."""
+    """Return ``value`` with lazy values computed: outside captured code NumPy runs what is not captured."""
     if isinstance(value, Tensor):
         return value.numpy()
     return type(value)(map(computed, value)) if type(value) in {list, tuple} else value

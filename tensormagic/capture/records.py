@@ -1,4 +1,4 @@
-"""What a capture keeps, a record for each subject."""
+"""The records of a capture, one for each subject."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tensormagic.ir.type import Type
 
 @dataclass
 class Effort:
-    """The cost of a capture so far, and of the code in it that Python runs.
+    """Represents the cost of a capture so far, and of the code in it that Python runs.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Effort:
 
 @dataclass
 class Attempts:
-    """Errors that the code may meet and catch.
+    """Records what concerns errors that the code may raise and catch.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Attempts:
 
 @dataclass
 class Numbers:
-    """Numbers of data-dependent class.
+    """Records numbers of data-dependent class.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class Numbers:
 
 @dataclass
 class Outside:
-    """What has left the graph, and memory that is not captured.
+    """Records what has left the graph, and memory that is not captured.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class Outside:
 
 @dataclass
 class Layouts:
-    """What depends on memory layout.
+    """Records what depends on memory layout.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class Layouts:
 
 @dataclass
 class Callers:
-    """What a function has asked about its caller's containers and arguments.
+    """Records what a function has asked about its caller's containers and arguments.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ class Callers:
 
 @dataclass
 class Output:
-    """The output of the code while the graph runs.
+    """Records the output of the code while the graph runs.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ class Output:
 
 @dataclass
 class Names:
-    """Names that code reads or binds.
+    """Records names that code reads or binds.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ class Names:
 
 @dataclass
 class Heap:
-    """The stores of code on trial, and what depends on them.
+    """Records the stores of code on trial, and what depends on them.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ class Heap:
 
 @dataclass
 class Inputs:
-    """The inputs of the graph, and the stand-ins among them.
+    """Records the inputs of the graph, and the stand-ins among them.
 
     Parameters
     ----------
@@ -305,7 +305,7 @@ class Inputs:
 
 @dataclass
 class Order:
-    """The nodes that may raise, check or print, in program order.
+    """Records the nodes that may raise, check or print, in program order.
 
     Parameters
     ----------
@@ -343,7 +343,7 @@ class Beside:
 
 @dataclass
 class Running:
-    """Functions that captured code calls.
+    """Records functions that captured code calls.
 
     Parameters
     ----------
@@ -359,7 +359,7 @@ class Running:
 
 @dataclass
 class Complexes:
-    """Results that are real or complex depending on values.
+    """Records results that are real or complex depending on values.
 
     Parameters
     ----------
@@ -371,14 +371,14 @@ class Complexes:
     sites: int = 0
 
     def of_site(self) -> tuple[bool, int]:
-        """Whether the next value-dependent result is assumed real, and its number."""
+        """Return whether the next value-dependent result is assumed real, and its number."""
         site, self.sites = self.sites, self.sites + 1
         return site not in self.complex_sites, site
 
 
 @dataclass
 class Refusals:
-    """What could not be captured, or may not be for other data.
+    """Records what could not be captured, or may not be for other data.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Containers of arrays: tuples, lists, dicts, dataclasses and tables, taken apart into leaves and put together again."""
+"""Containers of arrays: tuples, lists, dicts, dataclasses and tables, flattened into leaves and rebuilt."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from tensormagic.capture.values.value import Tensor
 
 OF_NUMBERS: dict[type, Callable[..., Any]] = {
     slice: slice
-}  # what has a start, a stop and a step, and what makes it of these
-_LEAVES = {np.ndarray, Tensor, float, int, bool, complex, np.float64}  # leaves, told at once
+}  # classes with a start, a stop and a step, and how one is made of these
+_LEAVES = {np.ndarray, Tensor, float, int, bool, complex, np.float64}  # classes of leaves, recognised at once
 
 
 Build = Callable[[Iterator[Any]], Any]
-Special = Callable[[Any, Callable[[], Build]], Build]  # of a container, and what takes it apart as usual
+Special = Callable[[Any, Callable[[], Build]], Build]  # flattens a container, given the usual function for its parts
 
 
 class Rest(Iterator[Any]):
-    """Values that are put in places, one after the other, for one ``run`` of a program."""
+    """An iterator over values for the leaves of a tree, from one ``run`` of a program."""
 
     __slots__ = ("_values", "run")
 
@@ -46,7 +46,7 @@ class Rest(Iterator[Any]):
 
 
 def flatten(tree: Any, special: Special | None = None) -> tuple[list[Any], Build]:
-    """The leaves of ``tree`` in order, and a function that puts others in their places; ``special`` takes containers apart, where given.
+    """Return the leaves of ``tree`` in order, and a function that rebuilds it with others; ``special`` flattens certain containers.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def flatten(tree: Any, special: Special | None = None) -> tuple[list[Any], Build
 
 
 def computed(tree: Any, special: Special | None = None) -> tuple[list[Any], Build]:
-    """The leaves of a result that are computed, as ``flatten`` gives them: texts, ranges, enumerations, huge integers stay in their places.
+    """Return the computed leaves of a result, like ``flatten``: texts, ranges, enumerations and huge integers stay in place.
 
     Examples
     --------
@@ -74,7 +74,9 @@ def computed(tree: Any, special: Special | None = None) -> tuple[list[Any], Buil
     if not any(stays):
         return leaves, build
 
-    known = [v if told else None for v, told in zip(leaves, stays, strict=True)]  # what is computed is not held
+    known = [
+        v if told else None for v, told in zip(leaves, stays, strict=True)
+    ]  # the rebuilding function does not hold what is computed
 
     def completed(rest: Iterator[Any]) -> Any:
         return build(
@@ -85,7 +87,7 @@ def computed(tree: Any, special: Special | None = None) -> tuple[list[Any], Buil
 
 
 def _is_told(value: Any) -> bool:
-    if type(value) is int:  # more than 64 bits: as it is, since no array holds it
+    if type(value) is int:  # more than 64 bits: unchanged, since no array holds it
         return not -(2**63) <= value < 2**63
     return type(value) in _CONSTANT or (isinstance(value, Enum) and not isinstance(value, float))
 
@@ -97,7 +99,7 @@ _CONSTANT = {
 
 
 def tensors_in(tree: Any) -> list[Tensor]:
-    """The lazy arrays in a value of any kind: what else is in it is not looked at."""
+    """Return the lazy arrays in a value of any kind; other parts are not searched."""
     if isinstance(tree, Deferred):
         return [t for part in tree.parts for t in tensors_in(part)]
     if isinstance(tree, Tensor):
@@ -121,7 +123,7 @@ def _collect(tree: Any, leaves: list[Any], special: Special | None = None) -> Bu
 
 
 def _taken_apart(tree: Any, leaves: list[Any], special: Special | None) -> Build:
-    kind: Any = type(tree)  # what puts a container together does not hold it, and the lazy values in it
+    kind: Any = type(tree)  # the rebuilding function does not hold the container, nor the lazy values in it
     if type(tree) in _LEAVES or _has_more(tree):
         leaves.append(tree)
         return next
@@ -151,7 +153,7 @@ def _taken_apart(tree: Any, leaves: list[Any], special: Special | None) -> Build
 
 
 def _key(key: Any) -> Any:
-    """The key of a dictionary: a captured size is the number that it has, which the capture has noted when it took the hash."""
+    """Return the key of a dictionary: a captured size becomes its number, which the capture recorded when it was hashed."""
     if isinstance(key, tuple):
         parts = [_key(part) for part in key]
         return key if all(map(operator.is_, parts, key)) else rebuilt_containers.sequence(type(key), parts)
@@ -186,7 +188,7 @@ def _relabelled(value: Any, like: Labelled) -> Any:
 
 
 def structure(tree: Any) -> Any:
-    """What two trees of the same form have in common: a key."""
+    """Return a key that two trees of the same form have in common."""
     if type(tree) in _LEAVES or _has_more(tree):
         return ...
     if tree is None or isinstance(tree, np.dtype):
@@ -208,7 +210,7 @@ def structure(tree: Any) -> Any:
 
 
 def _is_record(tree: Any) -> bool:
-    """Whether an object is a dataclass's that its fields are all there is of: it can be put together again."""
+    """Return whether an object is a dataclass instance with no attributes beside its fields, so that it can be rebuilt."""
     if type(tree) is rebuilt_containers.Gradient:
         return True
     if not dataclasses.is_dataclass(tree) or isinstance(tree, type):
@@ -218,7 +220,7 @@ def _is_record(tree: Any) -> bool:
 
 
 def _names(record: Any) -> list[str]:
-    """The field names of a dataclass, or of a gradient record."""
+    """Return the field names of a dataclass, or of a gradient record."""
     return (
         list(vars(record))
         if type(record) is rebuilt_containers.Gradient
@@ -227,7 +229,7 @@ def _names(record: Any) -> list[str]:
 
 
 def _has_more(tree: Any) -> bool:
-    """Whether a container has attributes besides its items, in which case it is not taken apart."""
+    """Return whether a container has attributes besides its items, in which case it is not flattened."""
     if type(tree) in _PLAIN or not isinstance(tree, dict | tuple | list):
         return False
     return isinstance(tree, defaultdict) or bool(getattr(tree, "__dict__", None))
@@ -237,12 +239,12 @@ _PLAIN = {dict, tuple, list}
 
 
 def is_container(value: Any) -> bool:
-    """Whether a value is taken apart."""
+    """Return whether a value is flattened."""
     return (isinstance(value, dict | tuple | list) and not _has_more(value)) or _is_record(value)
 
 
 def parts_in(container: Any) -> list[Any]:
-    """What a container is taken apart into at once, with the keys of a dictionary."""
+    """Return the direct parts of a container, with the keys of a dictionary."""
     if isinstance(container, dict):
         return [*container, *container.values()]
     if isinstance(container, tuple | list):
@@ -251,12 +253,12 @@ def parts_in(container: Any) -> list[Any]:
 
 
 def items_of(container: Any) -> list[Any]:
-    """What a container holds, in order; of a dictionary, the values."""
+    """Return what a container holds, in order; of a dictionary, the values."""
     return list(container.values()) if isinstance(container, dict) else parts_in(container)
 
 
 def with_items(container: Any, items: Sequence[Any]) -> Any:
-    """A container like another one, with other items."""
+    """Return a container like another one, with other items."""
     kind: Any = type(container)
     if isinstance(container, dict):
         return rebuilt_containers.mapping(kind, zip(container, items, strict=True))
@@ -266,5 +268,5 @@ def with_items(container: Any, items: Sequence[Any]) -> Any:
 
 
 def holds_deferred(tree: Any) -> bool:
-    """Whether there is a value in a tree that is put together once a graph has run."""
+    """Return whether a tree contains a value that is built only once a graph has run."""
     return isinstance(tree, Deferred) or (is_container(tree) and any(map(holds_deferred, items_of(tree))))

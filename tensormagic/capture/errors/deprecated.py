@@ -1,7 +1,7 @@
-"""What NumPy deprecates: its warnings, for captured code too, at the user's line; and what it no longer does.
+"""NumPy's deprecations: its warnings, given for captured code, too, at the user's line; and what it no longer supports.
 
-Which calls those are, and in which words, depends on the version: the NumPy that is there is asked, by a call on small arrays of the
-same dtypes. Only functions whose own code warns are asked, so that others cost nothing.
+Which calls those are, and in which words, depends on the version: the installed NumPy is called on small arrays of
+the same dtypes. Only functions whose own code warns are tried, so that others cost nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tensormagic.capture.values.value import Tensor
 from tensormagic.ir.type import hint
 
 _PLAIN = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, enum.Enum
-_MOST = 8  # of a dimension of an array that stands in for another
+_MOST = 8  # the longest axis of an array that stands in for another
 
 
 class _Answer(NamedTuple):
@@ -32,7 +32,7 @@ class _Answer(NamedTuple):
 
 
 def telling(own: Callable[..., Any], numpys: Callable[..., Any]) -> Callable[..., Any]:
-    """``own`` with the deprecation warnings of ``numpys``; ``own`` itself if that never warns so."""
+    """Return ``own`` with the deprecation warnings of ``numpys``; ``own`` itself if that never warns so."""
     code = getattr(inspect.unwrap(numpys), "__code__", None)
     if code is None or "DeprecationWarning" not in code.co_names:
         return own
@@ -46,12 +46,12 @@ def telling(own: Callable[..., Any], numpys: Callable[..., Any]) -> Callable[...
 
 
 def told(numpys: Callable[..., Any], *args: Any, **options: Any) -> Exception | None:
-    """Show deprecation warnings of a NumPy call at the user's line; returns the call's error, if any."""
+    """Show deprecation warnings of a NumPy call at the user's line; return the call's error, if any."""
     try:
         answer = _answer(
             numpys, tuple(map(_form, args)), tuple((name, _form(value)) for name, value in options.items())
         )
-    except TypeError:  # what has no hash, would be used up, or would live on in what is remembered
+    except TypeError:  # arguments without a hash, that would be used up, or that the memo would keep alive
         return None
     for message, category in answer.said:
         usercode.warn(message, category)
@@ -70,7 +70,7 @@ def _answer(numpys: Callable[..., Any], args: tuple[Any, ...], options: tuple[tu
 
 
 def _form(value: Any) -> tuple[Any, ...]:
-    """What distinguishes values as far as deprecations are concerned."""
+    """Return a key that distinguishes values as far as deprecations are concerned."""
     if isinstance(value, Tensor):
         known = static_value(value.node) if not value.type.shape else None
         if known is not None:

@@ -1,4 +1,4 @@
-"""The floating-point error handling that NumPy is set to, read without ``np.geterr``, which takes longer than a short kernel."""
+"""NumPy's current floating-point error handling, read without ``np.geterr``, which takes longer than a short kernel."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def _asking() -> Callable[[], Any]:
-    """A function that returns the object with NumPy's floating-point settings, a new one after each change; None if there is none."""
+    """Return a function that returns NumPy's floating-point settings, a new object after each change; None if there is none."""
     try:
         from numpy._core.umath import _extobj_contextvar  # pyright: ignore[reportPrivateUsage]
     except ImportError:
@@ -34,18 +34,18 @@ def _now() -> tuple[Any, dict[str, str], bool]:
 
 
 def asked() -> dict[str, str]:
-    """``np.geterr()``, to be read only."""
+    """Return ``np.geterr()``, to be read only."""
     return _now()[1]
 
 
 def raises() -> bool:
-    """Whether NumPy raises floating-point errors, or calls a function, so that they must be met where they happen."""
+    """Return whether NumPy raises floating-point errors, or calls a function, so that they must occur where the code runs."""
     settings = _settings()
     return _last[2] if settings is not None and settings is _last[0] else _now()[2]
 
 
 def later() -> AbstractContextManager[Any]:
-    """A context for values built earlier; those for which errors were enabled were computed at once."""
+    """Return a context for values built earlier; those for which errors were enabled have been computed at once."""
     if not raises():
         return nullcontext()
     return np.errstate(**{kind: "warn" for kind, how in asked().items() if how in _AT_ONCE})  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Floating-point errors of the NumPy tier: NumPy's warnings at the user's line, and errors where ``np.errstate`` asks for them."""
+"""Floating-point errors of the NumPy tier: NumPy's warnings at the user's line, and errors if ``np.errstate`` enables them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _inside: ContextVar[Lens | None] = ContextVar("inside", default=None)
 
 @contextmanager
 def inside(lens: Lens) -> Generator[None]:
-    """Also raise the errors that code captured without values has enabled by ``np.errstate``.
+    """Raise, in the block, also the errors that code captured without values has enabled by ``np.errstate``.
 
     ``lens`` knows where that code is: equal nodes of other functions share their sites.
     """
@@ -47,13 +47,13 @@ def _asked_inside(what: str, nodes: list[Node]) -> bool:
 
 
 def raises() -> bool:
-    """Whether NumPy is asked to raise floating-point errors."""
+    """Return whether NumPy is set to raise floating-point errors."""
     return errstate.raises()
 
 
 @contextmanager
 def told(lens: Callable[[], Lens]) -> Generator[None]:
-    """Let errors and warnings of a run name the lines of the computed values, which ``lens`` knows."""
+    """Let errors and warnings in the block name the lines of the computed values, which ``lens`` knows."""
     token = _lens.set(lens)
     try:
         yield
@@ -74,7 +74,7 @@ def _sites(node: Node) -> tuple[Site, ...]:
 
 
 def plainly(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """A NumPy call on known numbers made for captured code; its warnings are shown at the user's line."""
+    """Return the result of a NumPy call on known numbers; show its warnings at the user's line."""
     asked = errstate.asked()
     warned = {kind: "call" for kind, how in asked.items() if how == "warn"}
     if not warned or not all(isinstance(v, int | float | complex | np.generic) for v in args):
@@ -89,7 +89,7 @@ def plainly(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
 
 @contextmanager
 def watched() -> Generator[list[Any]]:
-    """Run nodes with NumPy: an error is raised at its node, or becomes a warning at its line afterwards.
+    """Run nodes with NumPy, for the block: an error is raised at its node, or becomes a warning at its line afterwards.
 
     An error in an alternative that rules have added, or at elements that a mask may leave out, counts only if a result
     is not finite: the caller puts the results into the yielded list.
@@ -101,7 +101,7 @@ def watched() -> Generator[list[Any]]:
 
 
 class _Met:
-    """The floating-point errors and library warnings of a run."""
+    """Collects the floating-point errors and library warnings of a run."""
 
     def __init__(self) -> None:
         self.asked, self.called_for = errstate.asked(), np.geterrcall()
@@ -110,7 +110,7 @@ class _Met:
         self.results: list[Any] = []
 
     def called(self) -> dict[str, str]:
-        """For which kinds of errors NumPy is to call ``note``."""
+        """Return how NumPy is to handle each kind of error: by calling ``note`` or by ignoring it."""
         ignored = set() if _inside.get() is not None else {"ignore"}
         return {kind: "ignore" if how in ignored else "call" for kind, how in self.asked.items()}
 
@@ -131,7 +131,7 @@ class _Met:
         error = FloatingPointError(f"{what} encountered in {nodes[0].op.name}" if nodes else what)
         named = next((n for n in nodes if site.of(n)), None)
         error.tensor_node = named  # type: ignore[attr-defined]
-        shown = what != "underflow"  # by a result that is not finite
+        shown = what != "underflow"  # recognised by a result that is not finite
         if not (shown and named is not None and named is nodes[0] and _is_beside(named, inspect.currentframe())):
             raise error
         self.errors.append(error)
@@ -158,7 +158,7 @@ def _is_finite(result: Any) -> bool:
 
 
 def _is_beside(node: Node, frame: FrameType | None) -> bool:
-    """Whether a node was only added by rules and its readers choose between it and something else."""
+    """Return whether a node was only added by rules and its readers select between it and something else."""
     graph = next((g for g in _graphs(frame) if node in g.nodes), None)
     if graph is None or not _is_added(node):
         return False
@@ -186,7 +186,7 @@ def _is_of_all(node: Node) -> bool:
 
 
 def _graphs(frame: FrameType | None) -> Iterator[Graph]:
-    """The graphs that are being evaluated, innermost first."""
+    """Yield the graphs that are being evaluated, innermost first."""
     while frame is not None:
         graph = frame.f_locals.get("graph") if usercode.is_ours(frame) else None
         if isinstance(graph, Graph):
@@ -195,7 +195,7 @@ def _graphs(frame: FrameType | None) -> Iterator[Graph]:
 
 
 def _running(frame: FrameType | None) -> Iterator[Node]:
-    """The nodes that are being evaluated, innermost first."""
+    """Yield the nodes that are being evaluated, innermost first."""
     while frame is not None:
         if usercode.is_ours(frame):
             node = frame.f_locals.get("node")
@@ -208,10 +208,10 @@ def _running(frame: FrameType | None) -> Iterator[Node]:
 
 
 def _place(what: str, nodes: list[Node]) -> Site | None:
-    """The line to be named: of the user's expression, not of derivatives, nor of a replacement's overflow."""
+    """Return the line to be named: of the user's expression, not of derivatives, nor of an overflow in a replacement."""
     if what == "overflow" and nodes and _is_replacement(nodes[0]):
-        return None  # nor do the loops around it ask for that
-    cells = {s.cell for node in nodes for s in _sites(node)}  # inside a loop, nodes have their sites alone
+        return None  # nor do the enclosing loops name it
+    cells = {s.cell for node in nodes for s in _sites(node)}  # inside a loop, only its own nodes have sites
     for node in nodes:
         known = _sites(node) or tuple(s for s in site.of(node) if s.cell in cells)
         spans = [
@@ -227,6 +227,6 @@ def _place(what: str, nodes: list[Node]) -> Site | None:
 
 
 def _is_replacement(node: Node) -> bool:
-    """Whether a node was made by rules only."""
+    """Return whether a node was made by rules only."""
     spans = site.of(node)
     return bool(spans) and all(s.role.startswith("rewritten") for s in spans)

@@ -1,4 +1,4 @@
-"""What cannot be captured is refused, at the user's line and with a way out."""
+"""Refusals of code that cannot be captured, at the user's line and with advice."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _OURS = re.compile(  # in errors of Python and of libraries
 
 
 def is_of_format(error: Exception) -> bool:
-    """Whether it is an error of ``"%d" % value``, in the place of the refusal."""
+    """Return whether it is the error of ``"%d" % value``, which replaces the refusal."""
     return isinstance(error, TypeError) and _OF_FORMAT.fullmatch(str(error)) is not None
 
 
 def names_ours(error: Exception) -> bool:
-    """Whether an error of Python's or of a library's tells of a class of this package: it has met something lazy."""
+    """Return whether an error of Python's or of a library's names a class of this package: it has been given something lazy."""
     return isinstance(error, TypeError | AttributeError) and _OURS.search(str(error)) is not None
 
 
 def is_met_by_numpy(error: BaseException) -> bool:
-    """Whether NumPy's own code has turned a refusal into this error: it chains it, except for single elements of ``flat``."""
+    """Return whether NumPy's own code has turned a refusal into this error: it chains it, except for single elements of ``flat``."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -48,17 +48,17 @@ def _said_of_item(error: BaseException) -> bool:
 
 
 def refuse(what: str, advice: str) -> NoReturn:
-    """Raise that the user's line cannot be captured."""
+    """Raise CaptureError: the user's line cannot be captured."""
     raise CaptureError(f"{what} is not captured", advice)
 
 
 def refuse_python(what: str, advice: str) -> NoReturn:
-    """The same for something that Python can run, since only values are missing."""
+    """Raise ValueNeededError: only values are missing, so that Python could run it."""
     raise ValueNeededError(f"{what} is not captured", advice)
 
 
 def one_or_several(sizes: Any) -> None:
-    """Refuse an object that is an integer and holds several: some functions of NumPy's take it for the one, and others for the other."""
+    """Raise for an object that is both an integer and a sequence: some functions of NumPy's read it as one, and some as the other."""
     cls = type(sizes)
     if isinstance(sizes, int | tuple | list | np.generic) and cls.__module__ in {"builtins", "numpy"}:
         return
@@ -82,7 +82,7 @@ def not_own(what: str) -> NoReturn:
 
 
 def values_are_there() -> bool:
-    """Whether lazy arrays have values in captured code: not in a traced function, nor in a region."""
+    """Return whether lazy arrays have values in captured code: not in a traced function, nor in a region."""
     capture = context.current()
     return capture is not None and not capture.abstract and not capture.heap.trials and not capture.inputs.standing
 
@@ -98,7 +98,7 @@ def abstract(why: str) -> None:
 
 
 def text_asked_for() -> CaptureError:
-    """The refusal of a text of a value that is not known yet."""
+    """Return the refusal for a text of a value that is not known yet."""
     return _wanted(AS_TEXT)
 
 
@@ -110,22 +110,22 @@ def _wanted(why: str) -> CaptureError:
 
 
 def asked_by(packages: str | tuple[str, ...]) -> bool:
-    """Whether the caller of the calling method is in a module whose name has one of these prefixes."""
+    """Return whether the caller of the calling method is in a module whose name has one of these prefixes."""
     return str(frame_at(2).f_globals.get("__name__")).startswith(packages)
 
 
 def asked_by_the_user() -> bool:
-    """Whether the caller of the calling method is the user's code, or something that dispatches the user's functions by class."""
+    """Return whether the caller of the calling method is the user's code, or code that dispatches user functions by class."""
     return usercode.is_stageable(frame_at(2).f_code)
 
 
 def refuse_positions() -> NoReturn:
-    """Refuse a lazy mask that pandas would take for positions: it recognises masks by class, and would return wrong rows silently."""
+    """Raise if pandas would take a lazy mask for positions: it recognises masks by class, and would return wrong rows silently."""
     raise CaptureError("pandas would take a lazy mask for positions", "Pass the array: table.iloc[mask.numpy()].")
 
 
 def _is_stored() -> bool:
-    """Whether the user's code is at a store by index into an array that is not ours."""
+    """Return whether the user's code is storing by index into an array that is not ours."""
     frame = usercode.user_frame()
     return frame is not None and frame.f_code.co_code[frame.f_lasti] in STORES
 
@@ -138,7 +138,7 @@ def of_several(conversion: Callable[[Any], Any], kind: Type) -> None:
 
 
 def zero_like(kind: Type) -> Any:
-    """A number or array of the class of the captured value: Python's errors for it apply."""
+    """Return a zero of the class of a captured value, for which Python raises the same errors."""
     if kind.form == "array":
         return np.zeros([1] * kind.ndim, kind.dtype)
     return python_kind(kind)(0) if kind.form == "python" else kind.dtype.type(0)
@@ -149,7 +149,7 @@ def needs_value(
     advice: str = "Do that outside the function, where the value can be computed; or run the cell with --plain.",
     node: Node | None = None,
 ) -> None:
-    """Refuse what would turn a captured value into a number where there is none yet: in a function, and in a region.
+    """Raise if a captured value would become a number where there is none yet: in a function, and in a region.
 
     In a cell it is computed. ``node`` is what the number is taken of: no derivative goes through that, and the capture
     records it.

@@ -1,4 +1,4 @@
-"""Warnings of values that are kept: a cell that asks for the value again, and holds the line it came from, is warned again."""
+"""Repeats warnings of kept values: a cell that needs the value again, and contains the line it came from, is warned again."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class _Warning(NamedTuple):
 _MOST = 256
 _registries: dict[
     tuple[str, int], tuple[dict[Any, Any], set[tuple[_What, int]]]
-] = {}  # what each run of a cell was told
+] = {}  # the warnings that each run of a cell was given
 _of: WeakKeyDictionary[Node, dict[_Warning, None]] = WeakKeyDictionary()
 _met: ContextVar[dict[_Warning, None] | None] = ContextVar("met", default=None)
 
 
 @contextmanager
 def kept_for(nodes: list[Node], made_of: Iterable[Node]) -> Generator[None]:
-    """Within the block, record warnings for ``nodes``, which are computed from the values of others."""
+    """Record warnings in the block for ``nodes``, which are computed from the values of others."""
     met: dict[_Warning, None] = {}
     token = _met.set(met)
     try:
@@ -49,7 +49,7 @@ def kept_for(nodes: list[Node], made_of: Iterable[Node]) -> Generator[None]:
 
 
 def follow(nodes: list[Node], made_of: Iterable[Node], met: dict[_Warning, None] | None = None) -> None:
-    """Repeat the warnings about the values that ``nodes`` are made of, and keep them for ``nodes`` with those in ``met``."""
+    """Repeat the warnings about the values that ``nodes`` are computed from, and keep them for ``nodes`` with those in ``met``."""
     found = dict(met or {})
     for leaf in made_of if _of else ():
         again(leaf)
@@ -60,7 +60,7 @@ def follow(nodes: list[Node], made_of: Iterable[Node], met: dict[_Warning, None]
 
 
 def meet(what: _What, kind: str, place: Site, lens: Lens) -> None:
-    """Remember a warning about a line; ``lens`` tells which node was built there."""
+    """Record a warning about a line; ``lens`` tells which node was built there."""
     met = _met.get()
     if met is not None:
         built, above = lens.built_near(place)
@@ -69,7 +69,7 @@ def meet(what: _What, kind: str, place: Site, lens: Lens) -> None:
 
 
 def again(node: Node) -> None:
-    """Warn the cell that runs of what the value of ``node`` was warned of before, where it has built that itself."""
+    """Repeat earlier warnings about the value of ``node`` for the running cell, if that has built the node itself."""
     found = _of.get(node) if _of else None
     if not found:
         return
@@ -79,20 +79,20 @@ def again(node: Node) -> None:
         for span in site.of(built) if built is not None else ():
             if span.run == run and span.role == "value" and known.kind not in span.quiet:
                 place = replace(span, line=span.line + known.above)
-                said = (known.what, place.line) in _told(place)[1]  # Python forgets that where its filters change
+                said = (known.what, place.line) in _told(place)[1]  # Python forgets these where its filters change
                 if not said and (not known.above or _text(place) == known.text):
                     warn(known.what, place)
 
 
 def _text(place: Site) -> str:
-    """The text of the line in a running cell; empty if there is none."""
+    """Return the text of the line in a running cell; empty if there is none."""
     cell = next((c for c in usercode.cells.values() if (c.label, c.run) == (place.cell, place.run)), None)
     lines = [] if cell is None else cell.source.splitlines()
     return lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""
 
 
 def warn(what: _What, span: Site) -> None:
-    """Warn of a line, once in each run of its cell."""
+    """Warn about a line, once in each run of its cell."""
     registry, said = _told(span)
     said.add((what, span.line))
     try:
@@ -104,7 +104,7 @@ def warn(what: _What, span: Site) -> None:
 
 
 def _told(span: Site) -> tuple[dict[Any, Any], set[tuple[_What, int]]]:
-    """What a run of a cell was told: as Python remembers it, and as we do."""
+    """Return the warnings that a run of a cell was given: Python's registry, and ours."""
     while len(_registries) > _MOST:
         del _registries[next(iter(_registries))]
     return _registries.setdefault((span.cell, span.run), ({}, set()))

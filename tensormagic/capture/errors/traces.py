@@ -1,4 +1,4 @@
-"""Tracebacks of errors that the user's own code has met while it was captured: its frames, and not those of capture."""
+"""Tracebacks of errors raised in captured user code: they have its frames, and not those of capture."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from tensormagic.capture.staging.syntax.source import is_part_of
 from tensormagic.ir.modules import is_users
 
 _PACKAGE = str(Path(__file__).parents[2]) + os.sep
-_SHOWN = 20  # frames at either end of a deep recursion
+_SHOWN = 20  # frames at either end of a deep recursion that are shown
 
 
 def entries(trace: TracebackType | None, kept: Callable[[CodeType], bool]) -> list[TracebackType]:
-    """The entries of a traceback whose code is kept, outermost first; of a function and its block the block, which has the line."""
+    """Return the entries of a traceback whose code is kept, outermost first.
+
+    Of a function and its block, only the block, which has the line.
+    """
     found: list[TracebackType] = []
     while trace is not None:
         code = trace.tb_frame.f_code
@@ -31,7 +34,7 @@ def entries(trace: TracebackType | None, kept: Callable[[CodeType], bool]) -> li
 
 
 def traced(found: Sequence[TracebackType]) -> TracebackType | None:
-    """A traceback of only these entries; None if there are none."""
+    """Return a traceback of only these entries; None if there are none."""
     made: TracebackType | None = None
     for one in reversed(found):
         made = TracebackType(made, one.tb_frame, one.tb_lasti, one.tb_lineno)
@@ -39,15 +42,15 @@ def traced(found: Sequence[TracebackType]) -> TracebackType | None:
 
 
 def without_ours(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback without frames of this package; all of it, where nothing else would be left.
+    """Return a traceback without frames of this package; all of it, where nothing else would be left.
 
-    A block of a function that was made a function of its own stands for the function that called it.
+    A block that was made a function of its own stands for the user's function that contains it.
     """
     return traced(entries(trace, lambda code: not code.co_filename.startswith(_PACKAGE)))
 
 
 def met_in_capture(error: BaseException) -> bool:
-    """Whether captured code has met an error: that of the user's which this package has called."""
+    """Return whether an error was raised in user code that this package has called."""
     last, between = error.__traceback__, False
     while last is not None and last.tb_next is not None:
         between = between or last.tb_frame.f_code.co_filename.startswith(_PACKAGE)
@@ -56,7 +59,7 @@ def met_in_capture(error: BaseException) -> bool:
 
 
 def chained(error: BaseException) -> Iterator[BaseException]:
-    """An error, and those that Python shows with it."""
+    """Yield an error, and those that Python shows with it."""
     seen: set[int] = set()
     following: BaseException | None = error
     while following is not None and id(following) not in seen:
@@ -72,7 +75,7 @@ def bare(error: BaseException) -> None:
 
 
 def untold(error: BaseException, met: BaseException) -> None:
-    """Hide ``met`` in the context of an error: the code was run again because of it, and raised the error independently.
+    """Remove ``met`` from the context of an error: the code was run again because of it, and raised the error independently.
 
     The errors that the caller was handling before stay.
     """
@@ -89,7 +92,7 @@ def untold(error: BaseException, met: BaseException) -> None:
 
 
 def _before(error: BaseException) -> Iterator[BaseException]:
-    """The errors that were met before one."""
+    """Yield the errors that were raised before one, in its context."""
     seen = {id(error)}
     following = error.__context__
     while following is not None and id(following) not in seen:
@@ -99,13 +102,13 @@ def _before(error: BaseException) -> Iterator[BaseException]:
 
 
 def _is_handled(running: Collection[FrameType], error: BaseException) -> bool:
-    """Whether code that runs, and is not of this package, handles an error."""
+    """Return whether running code outside of this package handles an error."""
     first = error.__traceback__
     return first is not None and first.tb_frame in running and not _is_ours(first)
 
 
 def users_alone(error: BaseException) -> BaseException:
-    """The error, with the frames of the user's code alone where that has met it; an error of other code keeps all of them."""
+    """Return the error, with only the frames of user code if that has raised it; an error of other code keeps all frames."""
     found = entries(error.__traceback__, lambda code: is_users(code.co_filename))
     anywhere = isinstance(error, RecursionError | KeyboardInterrupt)
     if not found or (found[-1].tb_next is not None and not anywhere):
@@ -116,19 +119,19 @@ def users_alone(error: BaseException) -> BaseException:
 
 
 def raised_by_user(error: BaseException) -> bool:
-    """Whether a ``raise`` or an ``assert`` of the user's code has raised an error."""
+    """Return whether a ``raise`` or an ``assert`` of the user's code has raised an error."""
     last = _innermost(error)
     return last is not None and is_users(last.tb_frame.f_code.co_filename) and _is_raise(last)
 
 
 def raised_on_purpose(error: BaseException) -> bool:
-    """Whether a ``raise`` of the user's code, or of this package, has raised an error."""
+    """Return whether a ``raise`` of the user's code, or of this package, has raised an error."""
     last = _innermost(error)
     return raised_by_user(error) or (last is not None and _is_ours(last) and not met_by_ours(error))
 
 
 def met_by_ours(error: BaseException) -> bool:
-    """Whether code of this package has met an error that it does not raise itself."""
+    """Return whether an error was raised inside this package's code, but not by a ``raise`` of it."""
     last = _innermost(error)
     if last is None or not _is_ours(last):
         return False

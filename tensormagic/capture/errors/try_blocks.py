@@ -1,7 +1,7 @@
 """Checks inside ``try`` in a captured function: the run decides whether they hold, and each outcome has a trace of its own.
 
-``try: return 1 / a`` goes on in its ``except`` where ``a`` is zero. A trace takes the check for one that holds, and a run for which it does
-not is captured anew: Python then meets the error there and catches it.
+``try: return 1 / a`` goes on in its ``except`` where ``a`` is zero. A trace assumes that the check holds, and a run
+for which it does not is captured anew: Python then raises the error there and catches it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tensormagic.ops.effects.checks import ERRORS, REQUIRE, settled, without_val
 from tensormagic.ops.effects.working import failure, works
 from tensormagic.ops.leaf import constant
 
-_KINDS = {"division", "overflow", "value", "wide"}  # of errors that code catches by class
+_KINDS = {"division", "overflow", "value", "wide"}  # errors that code catches by class
 
 
 def decided(
@@ -29,7 +29,7 @@ def decided(
     of_site: Callable[[], tuple[bool, int]],
     checks: dict[str, Any],
 ) -> Node | None:
-    """``node`` with checks that may fail replaced by this trace's assumptions about them; None if there is no assumption.
+    """Return ``node`` with checks that may fail replaced by this trace's assumptions about them; None if there is no assumption.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def decided(
         args = substituted(check.args, memo) if memo else check.args
         value, holds = (args[0], works(check, args)) if failure(check) else args
         held, number = of_site()
-        _await(checks, holds, held, number)  # whether or not anything of it is used
+        _await(checks, holds, held, number)  # whether or not any of it is used
         if not held:
             if failure(check):
                 raise np.linalg.LinAlgError(failure(check))
@@ -62,14 +62,14 @@ def decided(
 
 
 def taken_for(holds: Node, of_site: Callable[[], tuple[bool, int]], checks: dict[str, Any]) -> bool:
-    """Whether a condition on which a ``try`` depends is assumed to hold in this trace."""
+    """Return whether a condition on which a ``try`` depends is assumed to hold in this trace."""
     held, number = of_site()
     _await(checks, holds, held, number)
     return held
 
 
 def _await(checks: dict[str, Any], holds: Node, held: bool, number: int) -> None:
-    """Let the function's results wait for a check of an assumption, after the checks before it."""
+    """Let the function's results depend on a check of an assumption, after the checks before it."""
     token = checks["__tensor_checks__"]
     before = constant(token) if isinstance(token, int) else token.node
     checks["__tensor_checks__"] = hooks.array(settled(before, holds, held, number, "try"))

@@ -1,8 +1,8 @@
-"""Calls of functions that take arrays and numbers alone: other libraries', Numba's and C's, NumPy's and SciPy's that are not captured.
+"""Calls of functions that take only arrays and numbers: other libraries', Numba's and C's, unsupported ones of NumPy and SciPy.
 
-In a cell they are lent the values, and what they do to these is done to the lazy arrays (``lending``); where there are no values
-yet, in functions and in what depends on data, they are refused by name, but for those that no library of Python's has
-(``staging/outside.py``). The user's own functions are run as they are.
+In a cell they are lent the values, and what they do to these is done to the lazy arrays (``lending``); where there
+are no values yet, in functions and in data-dependent code, they are refused by name, except those that are not
+written in Python (``staging/calls/foreign_functions.py``). The user's own functions run as they are.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tensormagic.ir.errors import (
 )
 from tensormagic.ir.modules import is_users, module_of, package_of
 
-_ANY_VALUES = set(  # libraries that take what they are given for what it is
+_ANY_VALUES = set(  # libraries that use their arguments as they are
     "__main__ builtins tensormagic numpy scipy math operator _operator functools _functools itertools copy collections _collections "  # noqa: SIM905 (a table)
     "typing dataclasses abc enum contextlib types inspect weakref IPython ipykernel ipywidgets array_api_compat array_api_strict "
     "pytest _pytest unittest tests sys gc warnings _warnings logging traceback".split()
@@ -47,10 +47,10 @@ _ANY_VALUES = set(  # libraries that take what they are given for what it is
 
 
 def is_foreign(function: Any) -> bool:
-    """Whether a function, a class or a method is of a library that knows nothing of lazy values."""
+    """Return whether a function, a class or a method belongs to a library that knows nothing of lazy values."""
     if isinstance(function, functools.partial | np.ufunc):
         return False
-    if type(function).__name__ == "fortran":  # which takes what is no array for its own, to store into
+    if type(function).__name__ == "fortran":  # it treats what is no array as its own, and stores into it
         return True
     function = function.__func__ if isinstance(function, MethodType) and _is_plain(function.__self__) else function
     if isinstance(function, FunctionType):
@@ -59,7 +59,7 @@ def is_foreign(function: Any) -> bool:
     if isinstance(owner, Tensor):
         return False
     kind = function if isinstance(function, type) else type(function if owner is None else owner)
-    if package_of(kind) == _OWN:  # a derivative goes by the module of the function that it is of
+    if package_of(kind) == _OWN:  # a derivative is named by the module of its function
         return False
     module = getattr(function, "__module__", None) if isinstance(owner, ModuleType | None) else module_of(kind)
     return isinstance(module, str) and _is_foreign_module(module) and not _has_users_code(kind)
@@ -74,7 +74,7 @@ def _is_users(filename: str) -> bool:
 
 
 def _has_users_code(kind: type) -> bool:
-    """Whether a class has methods that the user wrote."""
+    """Return whether a class has methods that the user wrote."""
     found = (f for c in kind.__mro__ for f in vars(c).values() if isinstance(f, FunctionType))
     first = next(found, None)
     return first is not None and _is_users(first.__code__.co_filename)
@@ -90,12 +90,12 @@ def _is_foreign_module(name: str | None) -> bool:
 
 @once_for_each
 def is_foreign_class(kind: type) -> bool:
-    """Whether objects are of a library that knows nothing of lazy values."""
+    """Return whether objects of a class belong to a library that knows nothing of lazy values."""
     return _is_foreign_module(module_of(kind)) and not _has_users_code(kind)
 
 
 class Lending:
-    """An object of another library, which is read and stored into by an index of values.
+    """Represents an object of another library, which is indexed with computed values.
 
     Parameters
     ----------
@@ -117,12 +117,12 @@ class Lending:
 
 
 def on_values(function: Callable[..., Any], maker: str = "") -> Callable[..., Any]:
-    """``function``, called on arrays and numbers; ``maker`` is who has compiled it."""
+    """Return ``function`` as called on arrays and numbers; ``maker`` is the library that has compiled it."""
     name = _name_of(function)
     what = f"{name}, a function of {maker}," if maker else "a function that is not captured"
     by_class = str(getattr(function, "__module__", None)).startswith(
         "pandas"
-    )  # what functions give is told by its class there
+    )  # pandas checks functions' results by class
 
     def call(*args: Any, **options: Any) -> Any:
         loan = Loan(what)
@@ -138,7 +138,10 @@ def on_values(function: Callable[..., Any], maker: str = "") -> Callable[..., An
 
 
 def _with_variables(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
-    """The options of ``query`` and ``eval`` of pandas with the variables that a text names, which these look for in who calls them."""
+    """Return the options of pandas' ``query`` or ``eval`` with the variables that its text names.
+
+    pandas looks for these in the frame of its caller.
+    """
     text = args[0] if args and name in {"query", "eval"} else None
     if not isinstance(text, str) or "@" not in text or "local_dict" in options:
         return options
@@ -161,7 +164,7 @@ def _on_values(function: Callable[..., Any], args: tuple[Any, ...], options: dic
 
 
 def _calling_back(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], loan: Loan) -> Any:
-    """The result of a function that calls functions of the user's; pure ones are plain Python while it runs."""
+    """Return the result of a function that calls back functions of the user's; pure ones are plain Python while it runs."""
     call = hooks.calls_back(loan)
     quick = call.written((*args, *options.values()))
 
@@ -182,10 +185,10 @@ def librarys(
     *,
     parts: bool = False,
 ) -> Any:
-    """The result of a function of NumPy or SciPy that is not captured: in a cell it runs on values, elsewhere ``error`` is raised.
+    """Return the result of an unsupported function of NumPy or SciPy: in a cell it runs on values, elsewhere ``error`` is raised.
 
-    The same if it returns part of an array's memory, unless ``parts`` says that it always does. A function that gives
-    the memory another form gets the memory itself.
+    Also if it returns a part of an array's memory, unless ``parts`` says that it always does. A function that returns
+    the memory in another form gets the memory itself.
     """
     if not values_are_there() or isinstance(error, LayoutError | LimitError):
         raise _waiting(error)
@@ -204,21 +207,21 @@ def librarys(
 
 
 def _in_memory(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """The result of a function that gives the arrays' own memory another form."""
+    """Return the result of a function that returns the arrays' own memory in another form."""
     capture = context.current()
     lent = None if capture is None else functools.partial(memory_of, capture=capture)
     return _on_values(function, args, options, Loan("a function that is not captured", memory=lent))
 
 
 def _waiting(error: TensorError) -> TensorError:
-    """The error for what Python must run; while a part of a cell is tried out, unsupported operands are no mistake."""
+    """Return the error for what Python must run; in a part of a cell on trial, unsupported operands are no mistake."""
     capture = context.current()
     tried = capture is not None and capture.heap.trials and not capture.abstract
     return CaptureError(error.message, error.hint) if tried and isinstance(error, ForeignError) else error
 
 
 def _lose(given: Iterable[Tensor]) -> None:
-    """Note that numbers of lazy values were stored into an array that is not captured: no derivative goes through it."""
+    """Note that numbers of lazy values were stored into an array that is not captured: no derivative flows through it."""
     capture, frame = context.current(), usercode.user_frame()
     if capture is None or frame is None:
         return
@@ -228,7 +231,7 @@ def _lose(given: Iterable[Tensor]) -> None:
 
 
 def called_back(function: Any) -> Any:
-    """A user's function that a library calls, wrapped to return arrays and numbers; each call has its own operations."""
+    """Return a user's function that a library calls, wrapped to return arrays and numbers; each call has its own operations."""
     if not isinstance(function, FunctionType | MethodType):
         return function
 
@@ -241,7 +244,7 @@ def called_back(function: Any) -> Any:
 
 
 def _with_parameters(function: Any, call: Any) -> Any:
-    """``call`` with the parameters of a function that has names for all: code of Fortran's counts them."""
+    """Return ``call`` with the named parameters of a function: Fortran code counts them."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount]
     if isinstance(function, MethodType) or code.co_kwonlyargcount or code.co_flags & _VARIABLE or "call_" in names:

@@ -1,8 +1,8 @@
-"""Values that are lent to functions which know nothing of lazy arrays, and what these functions do to them.
+"""Values lent to functions that know nothing of lazy arrays, and what these functions do to them.
 
-A lazy array is lent as an array of its own, the same one wherever it stands among the arguments, in lists and dictionaries too. What
-a function stores into an array is stored into the lazy one; what it does to a list is done to the list; and a part of an array
-that it gives is that part of the lazy one.
+A lazy array is lent as an array of its own, the same one wherever it stands among the arguments, in lists and
+dictionaries too. What a function stores into an array is stored into the lazy one; what it does to a list is done to
+the list; and a view of the array that it returns becomes that view of the lazy one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _always(_value: Any) -> bool:
 
 
 class Loan:
-    """The values lent to one call.
+    """Represents the values lent to one call.
 
     Parameters
     ----------
@@ -60,21 +60,21 @@ class Loan:
 
     @property
     def lends(self) -> bool:
-        """Whether there was anything to lend."""
+        """Return whether there was anything to lend."""
         return bool(self._values)
 
     @property
     def tensors(self) -> list[Tensor]:
-        """What is lent."""
+        """Return the lazy arrays that are lent."""
         return [lazy for lazy, _, _ in self._values.values()]
 
     def is_in(self, table: Any) -> bool:
-        """Whether a Series or DataFrame shares memory with lent values."""
+        """Return whether a Series or DataFrame shares memory with lent values."""
         arrays = [array for _, array, _ in self._values.values() if isinstance(array, np.ndarray)]
         return bool(arrays) and any(np.may_share_memory(table.to_numpy(), array) for array in arrays)
 
     def lent(self, value: Any) -> Any:
-        """What a function gets for an argument."""
+        """Return what a function gets for an argument."""
         if isinstance(value, Tensor):
             return self._lent_array(value)
         if isinstance(value, Stateful):
@@ -99,7 +99,7 @@ class Loan:
         return self._lent_container(value, deque(items, value.maxlen) if kind is deque else kind(items))
 
     def _iterated(self, value: Any) -> Any:
-        """An iterator whose values are lent one by one."""
+        """Return an iterator whose values are lent one by one."""
         if type(value) is GeneratorType:
             return (self.lent(v) for v in value)
         if type(value) is filter:
@@ -125,10 +125,10 @@ class Loan:
         return given
 
     def returned(self, found: Any) -> Any:
-        """The result of a call; changes it made to lent values are applied to the originals."""
+        """Return the result of a call; apply changes it made to lent values to the originals."""
         for lazy, array, before in self._values.values():
             if isinstance(array, np.ndarray) and array.tobytes() != before.tobytes():
-                if lazy.place.writeable is False:  # some of NumPy's functions do not ask
+                if lazy.place.writeable is False:  # some of NumPy's functions do not check this
                     refuse("a store into a read-only array", "Store into a copy.")
                 lazy[...] = array
         for lazy, generator in self._generators.values():
@@ -147,7 +147,7 @@ class Loan:
         return own if all(a is b for a, b in zip(parts, found, strict=False)) else type(found)(parts)
 
     def _taken_back(self, value: Any) -> Any:
-        """The original lazy array or container for a lent value, or for a part of one; any other value unchanged."""
+        """Return the original lazy array or container for a lent value, or for a part of one; any other value unchanged."""
         for own, given, _ in self._containers:
             if given is value:
                 return own
@@ -159,7 +159,7 @@ class Loan:
         return self._part(value) if isinstance(value, np.ndarray) else value
 
     def _part(self, value: np.ndarray[Any, Any]) -> Any:
-        """A part of an array that was lent, as that part of the lazy one: stores into either reach the other."""
+        """Return a view of a lent array as that view of the lazy one: stores into either reach the other."""
         for lazy, array, _ in self._values.values():
             if isinstance(array, np.ndarray) and np.may_share_memory(value, array):
                 if self._memory is not None:
@@ -176,7 +176,7 @@ class Loan:
 
 
 def as_numpy_lies(found: np.ndarray[Any, Any], lazy: Tensor) -> np.ndarray[Any, Any]:
-    """An array of the same values with the memory layout of NumPy's own, including gaps and reversed axes."""
+    """Return an array of the same values with the memory layout of NumPy's own, including gaps and reversed axes."""
     known = lazy.place.layout() if all(hint(s) is not None for s in lazy.type.shape) else None
     steps = [s // found.itemsize for s in found.strides] if known is None else known.strides
     ends = [(n - 1) * s for n, s in zip(found.shape, steps, strict=True)]

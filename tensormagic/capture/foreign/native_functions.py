@@ -1,4 +1,4 @@
-"""Which library made a function that is not written in Python: such functions take arrays and numbers, and are called as they are."""
+"""Finds which library made a function that is not written in Python: such functions take arrays and numbers, and are called as they are."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LIBRARIES = {"CDLL", "PyDLL", "Lib", "FFILibrary"}
 
 
 def maker_of(function: Any) -> str:
-    """Whose function this is; empty for Python's and NumPy's own."""
+    """Return the library that made a function; empty for Python's and NumPy's own."""
     owner = getattr(function, "__self__", None)
     method = not isinstance(owner, ModuleType | None) and package_of(type(owner)) in {"_cffi_backend", "cffi"}
     return _maker(type(function)) or (_maker(type(owner)) if method else "")
@@ -30,20 +30,20 @@ def _maker(kind: type) -> str:
 
 
 def is_function(value: Any) -> bool:
-    """Whether this is such a function: an object without state, since whatever it reads it reads when it is called."""
+    """Return whether a value is such a function: an object without state, since it reads all that it uses at each call."""
     if isinstance(value, type) or not callable(value) or not maker_of(value):
         return False
     return package_of(type(value)) != "_cffi_backend" or sys.modules["_cffi_backend"].typeof(value).kind == "function"
 
 
 def is_library(value: Any) -> bool:
-    """Whether an object is a loaded C library."""
+    """Return whether an object is a loaded C library."""
     return type(value).__name__ in _LIBRARIES and bool(_maker(type(value)))
 
 
 @lru_cache(maxsize=1024)
 def is_numpys(ufunc: np.ufunc) -> bool:
-    """Whether a ufunc is NumPy's or SciPy's, rather than made of a function."""
+    """Return whether a ufunc is NumPy's or SciPy's, rather than made from a function."""
     homes = ("numpy", "numpy._core.umath", "numpy.strings", "scipy.special", "scipy.special._ufuncs")
     return any(ufunc in _ufuncs(home) for home in homes if home in sys.modules)
 

@@ -1,8 +1,8 @@
-"""NumPy's own word: where a call of captured code is refused for its operands, NumPy is asked what it says of the same call.
+"""NumPy's own errors: where a call of captured code is refused for its operands, NumPy is called the same way.
 
-It is asked on copies of the operands' values, where these can be computed, else on arrays of their shapes and dtypes. Where it raises,
-what our error says, and what to do, is what a notebook shows; its text, and what `except` catches, are NumPy's. Where it does not,
-the call is none that is captured: in a cell it runs on values.
+It is called on copies of the operands' values, where these can be computed, else on arrays of their shapes and
+dtypes. If it raises, a notebook shows what our error says and advises; its text, and what `except` catches, are
+NumPy's. If it does not raise, the call is simply not captured: in a cell it runs on values.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from tensormagic.ir.stored import HINT, NAME, SEEN, SINGLE, is_stored
 from tensormagic.ir.type import hint
 
 _NO_NUMBERS = str | bytes | dict | set | frozenset | None
-_SOME = 3  # elements along an axis whose length nobody knows
-_MOST = 10**6  # elements of an operand that is made for asking
-_OF_CALLS = (ValueError, TypeError, IndexError)  # what NumPy raises for operands that do not fit
+_SOME = 3  # elements along an axis of unknown length
+_MOST = 10**6  # elements of an operand that is made for the comparison, at most
+_OF_CALLS = (ValueError, TypeError, IndexError)  # errors that NumPy raises for operands that do not fit
 _FORMS = (type(None), bool, int, float, complex, str, bytes, slice, type(...), type, np.generic, np.dtype, np.ufunc)
 _OWN_METHODS = "reshape ravel transpose swapaxes astype fill copy item tolist __round__".split()  # noqa: SIM905 (a table)
 _TWO = "add sub mul truediv floordiv mod pow and or xor lshift rshift matmul".split()  # noqa: SIM905 (a table)
@@ -43,13 +43,13 @@ _NONE = object()  # no error
 
 
 class _Unaskable(Exception):  # noqa: N818 (no error)
-    """There is nothing that could be asked."""
+    """Raised if NumPy cannot be called for comparison."""
 
 
 def in_numpys_words(
     own: Callable[..., Any], asked: Callable[..., Any], *, stores: bool = False, resolved: bool = False
 ) -> Callable[..., Any]:
-    """``own`` with the error texts of NumPy's function ``asked``; what is not captured runs on values.
+    """Return ``own`` with the error texts of NumPy's function ``asked``; what is not captured runs on values.
 
     A function that ``stores`` runs on values only with operands that graphs cannot hold. The dtype of a ``resolved``
     one is surely NumPy's.
@@ -80,7 +80,7 @@ def in_numpys_words(
 def _of_bfloat16(
     own: Callable[..., Any], asked: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
-    """The result of a function with bfloat16, in NumPy's dtypes, which depend on how the function is written there."""
+    """Return the result of a function with bfloat16, in NumPy's dtypes, which depend on how the function is written there."""
     if not any(map(_is_narrow, (*args, *options.values()))):
         return own(*args, **options)
     found: Any = None
@@ -93,11 +93,11 @@ def _of_bfloat16(
     name = getattr(asked, "__name__", "the function")
     if isinstance(theirs, TypeError):
         raise ForeignError(f"{name} does not take {NAME}: {theirs}", HINT)
-    if isinstance(theirs, np.linalg.LinAlgError):  # of what stands in for the values
+    if isinstance(theirs, np.linalg.LinAlgError):  # the result for stand-ins of the values
         raise ForeignError(f"the dtype of {name} of {NAME} is not known before it is run", HINT)
     if (
         theirs is None or theirs is _NONE or isinstance(theirs, Exception)
-    ):  # what it stores, or is given, is no other dtype's
+    ):  # its stored or given values keep their dtype
         if refused is not None:
             raise refused
         return found
@@ -106,7 +106,7 @@ def _of_bfloat16(
 
 
 def _in_wider(own: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], theirs: Any, name: str) -> Any:
-    """The result of a function with operands in the wider dtype in which NumPy computes."""
+    """Return the result of a function with operands in the wider dtype in which NumPy computes."""
     for dtype in (SINGLE, np.dtype(np.float64)):
         wider = {key: _widened(v, dtype) for key, v in options.items()}
         same = _in_dtypes_of(own(*(_widened(v, dtype) for v in args), **wider), theirs)
@@ -124,7 +124,7 @@ def _widened(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _in_dtypes_of(found: Any, theirs: Any) -> Any:
-    """The result in the dtypes of NumPy's; None if it lacks digits for these."""
+    """Return the result in the dtypes of NumPy's; None if it lacks digits for these."""
     if isinstance(found, tuple) and isinstance(theirs, tuple):
         several = tuple(map(_in_dtypes_of, found, theirs))
         return None if any(v is None for v in several) else several
@@ -135,7 +135,7 @@ def _in_dtypes_of(found: Any, theirs: Any) -> Any:
 
 
 def methods_in_numpys_words() -> None:
-    """Let all methods, operators and indexing of lazy arrays raise NumPy's errors; what is not captured is refused by name."""
+    """Make all methods, operators and indexing of lazy arrays raise NumPy's errors, and refuse unsupported ones by name."""
     for name, method in vars(np.ndarray).items():
         if callable(method) and not name.startswith("_") and not hasattr(Tensor, name):
             hooks.methods.setdefault(name, _refused(name))
@@ -158,11 +158,11 @@ def _refused(name: str) -> Callable[..., Any]:
     return method
 
 
-_READING = {"tobytes", "tofile", "dump", "dumps", "getfield", "byteswap"}  # which plain Python may ask of the value
+_READING = {"tobytes", "tofile", "dump", "dumps", "getfield", "byteswap"}  # plain Python may check these on the value
 
 
 def _operator(own: Callable[..., Any], asked: Callable[..., Any], *, stores: bool) -> Callable[..., Any]:
-    """An operator that may leave a non-numeric operand to Python; NumPy or Python's number then determines the error."""
+    """Return an operator that may leave a non-numeric operand to Python; NumPy or Python's number then determines the error."""
     guarded = in_numpys_words(own, asked, stores=stores, resolved=True)
 
     @functools.wraps(own)
@@ -178,7 +178,7 @@ def _operator(own: Callable[..., Any], asked: Callable[..., Any], *, stores: boo
 
 
 def _is_asked_about(value: Tensor, other: Any) -> bool:
-    """Whether an operand is a non-number, not of a user's class, and not a text that an integer repeats."""
+    """Return whether an operand is a non-number, not of a user's class, and not a text that an integer repeats."""
     if value.type.form == "array" or not isinstance(other, _NO_NUMBERS):
         return isinstance(other, _NO_NUMBERS)
     repeats = isinstance(other, str | bytes) and value.dtype.kind in "biu"
@@ -194,7 +194,7 @@ def _swapped(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _named(method: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """A method with the name that NumPy's has."""
+    """Return a method with the name of NumPy's."""
     method.__name__, method.__qualname__ = name, f"ndarray.{name}"
     return method
 
@@ -202,9 +202,9 @@ def _named(method: Callable[..., Any], name: str) -> Callable[..., Any]:
 def as_numpy(
     error: Exception, asked: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
 ) -> tuple[Exception, bool]:
-    """NumPy's error for a call that failed here, or ours if NumPy raises none or cannot be asked.
+    """Return NumPy's error for a call that failed here, or ours if NumPy raises none or cannot be called.
 
-    Also whether NumPy was asked on the actual values and raises none. In a ``try`` it is NumPy's own error object.
+    Also whether NumPy was called on the actual values and raises none. In a ``try`` it is NumPy's own error object.
     """
     theirs, known = _answer(asked, args, options)
     if theirs is not None and not isinstance(theirs, Exception):
@@ -226,7 +226,7 @@ def as_numpy(
 
 
 def _is_handled() -> bool:
-    """Whether the user's own code, in a ``try``, has called what raises; our own code handles our own errors."""
+    """Return whether the user's own code, in a ``try``, has called what raises; our own code handles our own errors."""
     capture, frame = context.current(), inspect.currentframe()
     if capture is None or not capture.attempts.depth:
         return False
@@ -246,20 +246,20 @@ def _builtin(kind: type[Exception]) -> type[Exception]:
 
 @functools.cache
 def _joined(own: type[TensorError], theirs: type[Exception]) -> type[TensorError]:
-    """A class of errors that is both ours and NumPy's."""
+    """Return a class of errors that is both ours and NumPy's."""
     base = own if issubclass(own, _builtin(theirs)) else TensorError
     name = own.__name__ if base is own else theirs.__name__
     space = {"__module__": own.__module__, "__init__": TensorError.__init__}
     try:
         return cast("type[TensorError]", type(name, (base, theirs), space))
-    except TypeError:  # which cannot be
+    except TypeError:  # there can be no such class
         return own
 
 
 def _answer(
     asked: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], *, exact: bool = True
 ) -> tuple[Any, bool]:
-    """NumPy's error or result, or None if it cannot be asked; and whether it was asked on the actual values."""
+    """Return NumPy's error or result, or None if it cannot be called; and whether it was called on the actual values."""
     capture = context.current()
     exact = exact and (capture is None or not (capture.abstract or capture.heap.trials))
     try:

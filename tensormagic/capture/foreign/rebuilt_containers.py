@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Gradient:
-    """What belongs to the attributes of an object, one by one, under their names: gradients with respect to them, as a rule.
+    """Values for the attributes of an object, under their names: usually gradients with respect to them.
 
     Examples
     --------
@@ -30,7 +30,7 @@ class Gradient:
 
 
 def record(kind: type, fields: Mapping[str, Any]) -> Any:
-    """An object of a dataclass, with these fields: ``__init__`` and ``__post_init__`` do not run."""
+    """Return an object of a dataclass with these fields, without running ``__init__`` and ``__post_init__``."""
     made = object.__new__(kind)
     for name, value in fields.items():
         object.__setattr__(made, name, value)
@@ -38,7 +38,7 @@ def record(kind: type, fields: Mapping[str, Any]) -> Any:
 
 
 def sequence(kind: type, items: Iterable[Any]) -> Any:
-    """A list or tuple, or an instance of a subclass, with these items."""
+    """Return a list or tuple, or an instance of a subclass, with these items."""
     if kind is list or kind is tuple:
         return kind(items)
     if issubclass(kind, tuple):
@@ -49,7 +49,7 @@ def sequence(kind: type, items: Iterable[Any]) -> Any:
 
 
 def mapping(kind: type, items: Iterable[tuple[Any, Any]]) -> Any:
-    """A dictionary, or an instance of a subclass, with these items."""
+    """Return a dictionary, or an instance of a subclass, with these items."""
     if kind is dict:
         return dict(items)
     base = _base(kind)
@@ -60,7 +60,7 @@ def mapping(kind: type, items: Iterable[tuple[Any, Any]]) -> Any:
 
 
 def _base(kind: type) -> Any:
-    """The dictionary that a class is made of."""
+    """Return the built-in dictionary class that a class derives from."""
     return OrderedDict if issubclass(kind, OrderedDict) else dict
 
 

@@ -27,16 +27,16 @@ _OWNERS = (
     list, dict, set, frozenset, tuple, str, bytes, int, float, complex, np.ndarray, np.generic, np.ufunc, Tensor,
 )  # fmt: skip
 _HARMLESS = PURE_OF_VALUES | CHANGES_NOTHING
-_MAKERS: set[Any] = {  # what makes an object that others change, and does no more
+_MAKERS: set[Any] = {  # functions that only make an object, which others change
     io.StringIO, io.BytesIO, queue.Queue, queue.LifoQueue, queue.PriorityQueue, queue.SimpleQueue, random.Random,
     threading.Lock, threading.RLock, threading.Event,
     *(getattr(hashlib, name) for name in hashlib.algorithms_guaranteed if hasattr(hashlib, name)),
 }  # fmt: skip
-DATES = dt.date | dt.time | dt.timedelta | dt.tzinfo | decimal.Decimal  # whose methods change nothing
+DATES = dt.date | dt.time | dt.timedelta | dt.tzinfo | decimal.Decimal  # classes whose methods change nothing
 
 
 class _Count(threading.local):
-    """How many there were, on this thread."""
+    """Counts such calls, on one thread."""
 
     made = 0
     elsewhere = 0
@@ -46,12 +46,12 @@ _count = _Count()
 
 
 def made() -> int:
-    """The number of such calls that captured code has made."""
+    """Return the number of such calls that captured code has made."""
     return _count.made
 
 
 def elsewhere() -> int:
-    """The number of these that were not calls of classes: creating an object rarely has side effects."""
+    """Return the number of these that were not calls of classes: creating an object rarely has side effects."""
     return _count.elsewhere
 
 
@@ -62,7 +62,7 @@ def heard(function: Any = None) -> None:
 
 
 def noted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` with its calls counted; a refused call of a class has made nothing."""
+    """Return ``function`` with its calls counted; a refused call of a class has made nothing."""
 
     def call(*args: Any, **options: Any) -> Any:
         try:
@@ -81,7 +81,7 @@ def noted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_quiet(function: Any) -> bool:
-    """Whether a call changes nothing but lists, dictionaries and objects, which can be put back."""
+    """Return whether a call changes nothing but lists, dictionaries and objects, which can be restored."""
     if isinstance(function, partial):
         return is_quiet(function.func)
     if isinstance(function, MethodType):
@@ -101,7 +101,7 @@ def is_quiet(function: Any) -> bool:
 
 
 def makes(function: Any) -> bool:
-    """Whether a call makes an object that code which is not captured may change, and does no more."""
+    """Return whether a call only makes an object, which code that is not captured may change."""
     try:
         return function in _MAKERS
     except TypeError:  # not hashable
@@ -109,7 +109,7 @@ def makes(function: Any) -> bool:
 
 
 def making(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` with its results registered as objects made by the captured code."""
+    """Return ``function`` with its results registered as objects made by the captured code."""
 
     def call(*args: Any, **options: Any) -> Any:
         found = function(*args, **options)
@@ -127,7 +127,7 @@ def _is_made(value: Any) -> bool:
 
 
 def can_be_taken_back(function: Any) -> bool:
-    """Whether a call changes only what is restored when a capture is refused, such as the state of generators."""
+    """Return whether a call changes only what is restored when a capture is refused, such as the state of generators."""
     owner = getattr(function, "__self__", None)
     if isinstance(owner, random.Random | io.StringIO | io.BytesIO | DATES) or _is_made(owner):
         return True
@@ -137,17 +137,17 @@ def can_be_taken_back(function: Any) -> bool:
 
 
 def is_users_class(kind: type) -> bool:
-    """Whether the constructor of a class is the user's, or the default."""
+    """Return whether the constructor of a class is the user's, or the default."""
     made = kind.__init__ if kind.__init__ is not object.__init__ else kind.__new__
     return made is object.__new__ or (isinstance(made, FunctionType) and is_users(made.__code__.co_filename))
 
 
 def is_quiet_class(kind: type) -> bool:
-    """Whether methods of a class have no side effects: the user's own classes, and those of numerical libraries."""
+    """Return whether methods of a class have no side effects: the user's own classes, and those of numerical libraries."""
     return module_of(kind) == "__main__" or is_quiet_module(module_of(kind))
 
 
 @lru_cache(maxsize=1024)
 def is_quiet_module(name: str | None) -> bool:
-    """Whether a module's functions change nothing."""
+    """Return whether a module's functions change nothing."""
     return name is None or is_pure(name)

@@ -1,4 +1,4 @@
-"""Values that are there while a function is being captured: those of the call that it is captured for."""
+"""Values known while a function is being captured: those of the call that it is captured for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tensormagic.ops.leaf import CONSTANT, INPUT
 
 
 def value_here(node: Node, what: str) -> Any:
-    """The value of a node in the call being captured; ``what`` names what needs it.
+    """Return the value of a node in the call being captured; ``what`` names what needs it.
 
     Raises
     ------
@@ -47,12 +47,12 @@ def value_here(node: Node, what: str) -> Any:
 def _computed(node: Node, table: dict[Node, Any], size: Callable[[Size], int]) -> Any:
     if node.op is CONSTANT:
         return node.op.evaluate(node, (), int)
-    with np.errstate(all="ignore"), silently():  # it warns, and prints, when the graph runs
+    with np.errstate(all="ignore"), silently():  # warnings and prints come when the graph runs
         return node.op.evaluate(node, [table[a] for a in node.args], size)
 
 
 def _leaf(node: Node, capture: context.Capture, what: str) -> Any:
-    """The value of an input: of its argument, or of a name that the function was found to read."""
+    """Return the value of an input: of its argument, or of a name that the function was found to read."""
     if node in capture.inputs.behind:
         return value_here(capture.inputs.behind[node], what)
     source = node["source"]

@@ -1,7 +1,8 @@
-"""The door: whether captured code computes with a value of the user's as NumPy or pandas would have, or refuses it by name.
+"""The entrance for the user's values: captured code computes with each as NumPy or pandas would, or refuses it by name.
 
-Every value comes in here, from wherever: names, arguments, containers, operands, indices, what is stored, and what other code returns.
-A value that becomes a lazy array loses its own operators and methods; where these mean something else than an array's, it is refused.
+Every value is checked here, wherever it comes from: names, arguments, containers, operands, indices, what is stored,
+and what other code returns. A value that becomes a lazy array loses its own operators and methods; where these mean
+something else than an array's, it is refused.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ OPERATORS = {
     )
 } | {f"__{name}__" for name in ("lt", "le", "gt", "ge", "neg", "pos", "abs", "invert")}
 _PROTOCOLS = {"__array_ufunc__", "__array_function__", "__array_namespace__"}
-_ALIKE = {  # what a class may say of itself without computing otherwise
+_ALIKE = {  # attributes that a class may have without computing differently
     *("shape", "dtype", "ndim", "tolist", "item", "nbytes", "itemsize", "astype", "copy"),
     *("__array__", "__array_interface__", "__array_struct__", "__array_finalize__", "__array_priority__"),
     *("__len__", "__iter__", "__getitem__", "__contains__", "__copy__", "__deepcopy__", "__buffer__", "__eq__", "__ne__"),
@@ -59,14 +60,14 @@ _OVERRIDES = (_MEANS | OPERATORS | _PROTOCOLS | {"__getitem__", "__iter__", "__e
     *("__reduce__", "__reduce_ex__", "__setstate__", "__array_finalize__"),
     *("__buffer__", "__class_getitem__"),
 }
-_ASKED = OPERATORS | {"__eq__", "__float__", "__getattr__"}  # of numbers
+_ASKED = OPERATORS | {"__eq__", "__float__", "__getattr__"}  # methods of numbers
 _MAKING = {"__new__", "__init__", "__init_subclass__", "__hash__", "__reduce__", "__reduce_ex__", "__getnewargs__"}
 _KNOWN_VIEWS = (np.memmap, np.recarray)
 _kinds: WeakKeyDictionary[type, Kind] = WeakKeyDictionary()
 
 
 def kind_of(value: Any) -> Kind:
-    """What a value is, by its class."""
+    """Return the kind of a value, by its class."""
     cls = type(value)
     found = _kinds.get(cls)
     if found is None:
@@ -90,14 +91,14 @@ def _has_one(cls: type, names: Iterable[str]) -> bool:
 
 def _kind_of_number(cls: type) -> Kind:
     own = [c for c in cls.__mro__ if issubclass(c, _NUMBERS) and not _is_basic(c)]
-    told_apart = issubclass(cls, enum.Enum) and not issubclass(cls, int)  # by `is`
+    told_apart = issubclass(cls, enum.Enum) and not issubclass(cls, int)  # compared by `is`
     if not told_apart and not any(_is_own(n, f) for c in own for n, f in vars(c).items()):
         return Kind.PLAIN
     return Kind.OWN if _has_one(cls, _PROTOCOLS) and not issubclass(cls, np.generic) else Kind.NUMBER
 
 
 def _is_own(name: str, value: Any) -> bool:
-    """Whether converting to a plain Python number would lose an attribute of its class: an operator, a method, a property."""
+    """Return whether an attribute of a class, an operator, method or property, would be lost in a plain Python number."""
     if name in _ASKED:
         return module_of(value) != "enum"  # of flags
     method = isinstance(value, FunctionType | property | classmethod | cached_property)
@@ -105,7 +106,7 @@ def _is_own(name: str, value: Any) -> bool:
 
 
 def _kind_of_object(cls: type) -> Kind:
-    """The kind of a class that does not take part in NumPy's function protocol."""
+    """Return the kind of a class that does not take part in NumPy's function protocol."""
     if not _has_one(cls, ("__array__", "__array_interface__", "__array_struct__")):
         return Kind.OTHER
     names = {name for c in cls.__mro__ if c is not object for name in vars(c)}
@@ -132,7 +133,7 @@ def _kind_of_array(cls: type) -> Kind:
 
 
 def variable(value: Any, name: str = "") -> Any:
-    """The value of a variable as captured code sees it: a plain array or number, or the object itself.
+    """Return the value of a variable as captured code sees it: a plain array or number, or the object itself.
 
     Raises
     ------
@@ -150,7 +151,7 @@ def variable(value: Any, name: str = "") -> Any:
 
 
 def operand(value: Any, name: str = "") -> Any:
-    """A value as an operand beside an array; its own operators have been tried before."""
+    """Return a value as an operand beside an array; its own operators have been tried before."""
     if type(value) is np.ndarray or type(value) is float:
         return value
     kind = kind_of(value)
@@ -165,7 +166,7 @@ def operand(value: Any, name: str = "") -> Any:
 
 
 def converted(value: Any, dtype: Any = None) -> Any:
-    """The array that ``np.asarray`` makes of an object that is used only where it is converted explicitly.
+    """Return the array that ``np.asarray`` makes of an object that is used only where it is converted explicitly.
 
     Any other value is returned unchanged.
     """
@@ -173,22 +174,22 @@ def converted(value: Any, dtype: Any = None) -> Any:
 
 
 def is_converted(value: Any) -> bool:
-    """Whether an object is used only where it is converted explicitly."""
+    """Return whether an object is used only where it is converted explicitly."""
     return kind_of(value) in {Kind.OWN, Kind.METHODS}
 
 
 def is_read(value: Any) -> bool:
-    """Whether NumPy reads an object as an array."""
+    """Return whether NumPy reads an object as an array."""
     return kind_of(value) is not Kind.OTHER or _has_interface(value)
 
 
 def is_itself(value: Any) -> bool:
-    """Whether an object is one of the user's, which only NumPy reads as an array."""
+    """Return whether an object is one of the user's, which only NumPy reads as an array."""
     return kind_of(value) is Kind.USERS
 
 
 def lazily(value: Any, **options: Any) -> Any:
-    """The result of ``__array__`` of an object of the user's class, which may be lazy; None if there is none."""
+    """Return the result of ``__array__`` of an object of the user's class, which may be lazy; None if there is none."""
     method = getattr(type(value), "__array__", None)
     if not isinstance(method, FunctionType) or package_of(type(value)) in {"tensormagic", "pandas", "numpy", "scipy"}:
         return None
@@ -196,28 +197,28 @@ def lazily(value: Any, **options: Any) -> Any:
 
 
 def read_by(function: Callable[..., Any], value: Any) -> Any:
-    """An operand of a function of NumPy's; of an object of the user's that NumPy reads as an array that array, which may be lazy."""
+    """Return an operand of a NumPy function; for a user's object that NumPy reads as an array, that array, which may be lazy."""
     kind = type(value)
     if kind in {list, tuple}:
-        if not any(map(_may_be_read, set(map(type, value)))):  # a long list of numbers is not gone over
+        if not any(map(_may_be_read, set(map(type, value)))):  # a long list of numbers is not searched
             return value
         parts = [read_by(function, v) for v in value]
         return kind(parts) if any(map(operator.is_not, parts, value)) else value
     if not _may_be_read(kind):
         return value
     if any(hasattr(kind, name) for name in (function.__name__, "__array_function__", "__array_ufunc__")):
-        return value  # which NumPy asks first
+        return value  # NumPy calls these first
     found = lazily(value)
     return value if found is None else found
 
 
 def _may_be_read(kind: type) -> bool:
-    """Whether objects of a class are read by a method of the user's, or may hold such objects."""
+    """Return whether objects of a class are read by a method of the user's, or may hold such objects."""
     return kind in {list, tuple} or isinstance(getattr(kind, "__array__", None), FunctionType)
 
 
 def is_sequence(value: Any) -> bool:
-    """Whether NumPy reads the elements of an object that is not an array: it has a length and an index, and no keys."""
+    """Return whether NumPy reads the elements of an object that is not an array: it has a length and an index, and no keys."""
     cls = type(value)
     if issubclass(cls, str | bytes | bytearray | Mapping) or is_read(value) or package_of(cls) == "tensormagic":
         return False
@@ -225,7 +226,7 @@ def is_sequence(value: Any) -> bool:
 
 
 def has_buffer(value: Any) -> bool:
-    """Whether the elements lie in memory as an array's do."""
+    """Return whether an object exposes its memory as a buffer."""
     try:
         memoryview(value).release()
     except TypeError:
@@ -234,7 +235,7 @@ def has_buffer(value: Any) -> bool:
 
 
 def _has_interface(value: Any) -> bool:
-    """Whether an object itself, rather than its class, exposes an array interface."""
+    """Return whether an object itself, rather than its class, exposes an array interface."""
     try:
         struct = getattr(value, "__array_struct__", None)
         return type(struct).__name__ == "PyCapsule" or isinstance(getattr(value, "__array_interface__", None), dict)
@@ -243,7 +244,7 @@ def _has_interface(value: Any) -> bool:
 
 
 def _number(value: Any) -> Any:
-    """A number of a subclass of Python's as a plain one; other values unchanged."""
+    """Return a number of a subclass of Python's as a plain one; other values unchanged."""
     if type(value) in _PYTHONS or not isinstance(value, _PYTHONS) or isinstance(value, bool | np.generic):
         return value
     return next(own for kind, own in _OWN_NUMBERS.items() if isinstance(value, kind))(value)
@@ -254,7 +255,7 @@ _READ = {Kind.VIEW, Kind.READ}
 
 
 def _read(value: Any, name: str) -> np.ndarray[Any, Any]:
-    """The array that NumPy reads from an object: read-only, where a store into it would not reach the object."""
+    """Return the array that NumPy reads from an object: read-only, where a store into it would not reach the object."""
     given = lazily(value)
     array = np.asarray(value if given is None else given)
     if isinstance(value, np.ndarray):
@@ -264,7 +265,7 @@ def _read(value: Any, name: str) -> np.ndarray[Any, Any]:
 
 
 def _locked(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A view that cannot be stored into."""
+    """Return a read-only view of an array."""
     array = array.view()
     array.flags.writeable = False
     return array
@@ -274,19 +275,19 @@ def _locked(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 class ObjectsError(DTypeError, told_as=DTypeError):
-    """A table with a column of objects that are numbers."""
+    """Raised for a table with a column of objects that are numbers."""
 
     pythons = False
 
 
 def is_table(value: Any) -> bool:
-    """Whether a value is a Series or a DataFrame."""
+    """Return whether a value is a Series or a DataFrame."""
     kind = type(value)
     return package_of(kind) == "pandas" and kind.__name__ in {"Series", "DataFrame"}
 
 
 def numbers_of(value: Any, name: str) -> np.ndarray[Any, Any] | None:
-    """The numbers of a Series, or of a DataFrame of one dtype; None if there are gaps, or other values.
+    """Return the numbers of a Series, or of a DataFrame of one dtype; None if there are gaps, or other values.
 
     Raises
     ------
@@ -311,13 +312,13 @@ def numbers_of(value: Any, name: str) -> np.ndarray[Any, Any] | None:
 
 
 def _of_numbers(column: Any) -> bool:
-    """Whether a column of objects holds numbers, and gaps at most: with texts among them, as in a row of a table, it is pandas' own."""
+    """Return whether a column of objects holds only numbers and gaps; with texts among them, as in a row of a table, it is pandas' own."""
     gaps = column.isna()
     return not gaps.all() and all(isinstance(v, int | float | complex | np.number) for v in column[~gaps])
 
 
 def whole(value: Any, name: str) -> Any:
-    """``value``, which must not be a Series or DataFrame with gaps: pandas skips these, and NumPy does not.
+    """Return ``value``, which must not be a Series or DataFrame with gaps: pandas skips these, and NumPy does not.
 
     Raises
     ------
@@ -330,7 +331,7 @@ def whole(value: Any, name: str) -> Any:
 
 
 def _labels(value: Any) -> np.ndarray[Any, Any] | None:
-    """The numbers of an index of pandas, which computes with them as NumPy does; None for any other value."""
+    """Return the numbers of an index of pandas, which computes with them as NumPy does; None for any other value."""
     if package_of(type(value)) != "pandas" or not type(value).__name__.endswith("Index"):
         return None
     dtype = getattr(value, "dtype", None)
@@ -396,7 +397,7 @@ def _reason(value: Any, name: str) -> tuple[str, str]:
 
 
 def name_of(value: Any, args: Sequence[Any], options: Mapping[str, Any], parameters: Sequence[str]) -> str:
-    """How a function's caller reaches a value among the arguments: ``x``, ``state['w']``, ``o.rate``."""
+    """Return how a function's caller reaches a value among the arguments: ``x``, ``state['w']``, ``o.rate``."""
     named = [(parameters[k] if k < len(parameters) else f"argument {k + 1}", v) for k, v in enumerate(args)]
     for name, given in [*named, *options.items()]:
         path = _path(given, value)
@@ -436,7 +437,7 @@ _ADVICE = {
 
 
 class OtherBitsError(ForeignError, told_as=ForeignError):
-    """Numbers of another size or byte order than a graph holds: calls over them are Python's."""
+    """Raised for numbers of another size or byte order than a graph holds: calls with them are Python's."""
 
     pythons = True
 
@@ -462,16 +463,16 @@ def check_dtype(dtype: np.dtype[Any], name: str) -> None:
 
 
 def _is_held(dtype: np.dtype[Any]) -> bool:
-    """Whether graphs hold numbers of a dtype, byte order aside."""
+    """Return whether graphs hold numbers of a dtype, byte order aside."""
     numpys = dtype.kind in "biufc" and dtype.type.__module__ == "numpy"
     return is_stored(dtype) or (numpys and dtype.itemsize <= (16 if dtype.kind == "c" else 8))
 
 
 def stays(value: Any) -> bool:
-    """Whether a value is an array, or one of NumPy's numbers, that no graph holds: in a cell NumPy computes with it.
+    """Return whether a value is an array, or a NumPy number, that no graph holds: in a cell NumPy computes with it.
 
-    Arrays of texts, dates, objects and structures, numbers of other sizes and byte orders, and all subclasses, which have attributes of
-    their own at least.
+    Arrays of texts, dates, objects and structures, numbers of other sizes and byte orders, and all subclasses, which
+    at least have attributes of their own.
     """
     if isinstance(value, np.ndarray):
         return type(value) not in _GRAPHS or not (_is_held(value.dtype) and value.dtype.isnative)

@@ -1,7 +1,7 @@
 """Arrays that no graph can hold, in cells: their contents are saved and restored; and lazy arrays whose memory NumPy exposes as one.
 
-NumPy computes with them as the code runs (:func:`tensormagic.capture.inputs.door.stays`). What lies in the memory of
-one stays NumPy's, too.
+NumPy computes with them as the code runs (:func:`tensormagic.capture.inputs.door.stays`), and also with arrays that
+share the memory of one.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ Array = np.ndarray[Any, Any]
 class Shown(Buffer):
     """A buffer whose memory NumPy shares with another array: stores are visible in both directions."""
 
-    _own: Node  # what it held when it was last seen
+    _own: Node  # its content when it was last seen
     _state: State
     _number: int
 
     @classmethod
     def become(cls, buffer: Buffer) -> None:
-        """Change a buffer into one of these, in place."""
+        """Turn a buffer into one whose memory is shared, in place."""
         own, version = buffer.node, buffer.version
         for name in ("node", "version"):
             vars(buffer).pop(name, None)
@@ -49,7 +49,7 @@ class Shown(Buffer):
 
     @property
     def node(self) -> Node:
-        """The current value; no derivative goes through NumPy's stores."""
+        """Return the current value; no derivative flows through NumPy's stores."""
         if self._state.changed:
             lose(self._own)
             self._own, self._state, self._number = (
@@ -75,7 +75,7 @@ class Shown(Buffer):
 
     @property
     def version(self) -> int:
-        """Another number for each value that it is seen to have."""
+        """Return a number that is different for each value that it is seen to have."""
         return self._number if self.node is self._own else 0
 
     @version.setter
@@ -84,7 +84,7 @@ class Shown(Buffer):
 
 
 def memory_of(value: Tensor, capture: Capture) -> Array:
-    """The array in whose memory a lazy one lies: the notebook's, or one that is made for it, and that the cell leaves behind."""
+    """Return the array in whose memory a lazy one lies: the notebook's, or one made for it, which the cell leaves behind."""
     buffer = value.place.buffer
     if not isinstance(buffer, Shown):
         together = _connected(buffer)
@@ -99,7 +99,7 @@ def memory_of(value: Tensor, capture: Capture) -> Array:
         for one in together:
             capture.outside.shown.append(State(one.array))
         for one in together:
-            if one.version:  # what the code has stored so far waits for its end otherwise
+            if one.version:  # otherwise, what the code has stored so far waits for its end
                 np.copyto(one.array, hooks.compute([one.node])[0])
         for one in together:
             Shown.become(one)
@@ -110,7 +110,7 @@ def memory_of(value: Tensor, capture: Capture) -> Array:
 
 
 def _connected(buffer: Buffer) -> list[Buffer]:
-    """A buffer, and those whose arrays share memory with its own, directly or through others."""
+    """Return a buffer, and those whose arrays share memory with its own, directly or through others."""
     found = [buffer]
     for one in found:
         found += [other for other, _ in one.shared if all(other is not f for f in found)]
@@ -125,13 +125,13 @@ def _known(size: Size) -> int:
 
 
 def put_back(capture: Capture) -> None:
-    """Put back what arrays held whose memory NumPy has given as something else: the cell has failed."""
+    """Restore arrays whose memory NumPy has exposed as another object: the cell has failed."""
     for state in reversed(capture.outside.shown):
         state.restore()
 
 
 def checked(capture: Capture, read: Iterable[Tensor]) -> None:
-    """Refuse what the code has stored by NumPy into the memory of arrays that it has ``read``, which would not have seen that.
+    """Raise if NumPy stored into the memory of arrays that the code has ``read``, which would not have seen that.
 
     Raises
     ------

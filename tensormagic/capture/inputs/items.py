@@ -1,4 +1,4 @@
-"""What a cell reads beside arrays with names: attributes and items of the notebook's objects, tables, lists of numbers."""
+"""What a cell reads beside named arrays: attributes and items of the notebook's objects, tables, lists of numbers."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ _CHANGING = set(  # methods that change containers and arrays in place
 
 
 def root_of(node: ast.AST) -> str:
-    """The name at the start of a chain of attributes and items; empty if there is none."""
+    """Return the name at the start of a chain of attributes and items; empty if there is none."""
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
 
 
 def changed_roots(tree: ast.AST) -> set[str]:
-    """The names of objects that code stores into, by items or attributes, or changes by the methods of containers."""
+    """Return the names of objects that code stores into, by items or attributes, or changes by the methods of containers."""
     nodes = list(walk(tree))
     found, known = _changed(nodes), 0
-    while len(found) > known:  # and those of which they are other names
+    while len(found) > known:  # and those of objects for which they are other names
         known = len(found)
         for node in nodes:
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
@@ -72,7 +72,7 @@ def _changed(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def given_to_storing(tree: ast.AST, notebook: Mapping[str, Any]) -> set[str]:
-    """The names that code passes to functions that store into items or attributes."""
+    """Return the names that code passes to functions that store into items or attributes."""
     nodes = list(walk(tree))
     own = {n.name for n in nodes if isinstance(n, ast.FunctionDef) and _changed(ast.walk(n))}
     found: set[str] = set()
@@ -90,7 +90,7 @@ def _changes(code: CodeType) -> bool:
 
 
 def with_items(tree: ast.Module, free: Iterable[str]) -> ast.Module:
-    """A cell whose reads of attributes and items of the names ``free`` go through the capture.
+    """Return a cell whose reads of attributes and items of the names ``free`` go through the capture.
 
     Not in functions, which are returned to the notebook, and not for objects that the cell stores into.
     """
@@ -116,7 +116,7 @@ class _Items(ast.NodeTransformer):
         root = root_of(node) if isinstance(node, ast.Attribute | ast.Subscript) else ""
         if root not in self.free or not isinstance(getattr(node, "ctx", None), ast.Load):
             return self.generic_visit(node)
-        text = ast.unparse(node)  # as it is written, before what is in it goes through the capture
+        text = ast.unparse(node)  # the text as written, before what is in it goes through the capture
         self.generic_visit(node)
         call = ast.Call(ast.Name(ITEM, ast.Load()), [node, ast.Constant(text), ast.Name(root, ast.Load())], [])  # type: ignore[list-item]
         for made in (call, *call.args[1:], call.func):
@@ -128,9 +128,9 @@ class _Items(ast.NodeTransformer):
 
 
 def input_of(value: Any, name: str) -> Tensor | None:
-    """The lazy array of an array, number, Series or DataFrame of the notebook; None if it is no input.
+    """Return the lazy array of an array, number, Series or DataFrame of the notebook; None if it is no input.
 
-    Arrays that graphs cannot hold are none: NumPy computes with them, as in any cell.
+    Arrays that graphs cannot hold are no inputs: NumPy computes with them, as in any cell.
     """
     if door.stays(value):
         return None
@@ -139,7 +139,7 @@ def input_of(value: Any, name: str) -> Tensor | None:
 
 
 def read_item(value: Any, text: str, root: Any) -> Any:
-    """The value that captured code sees for ``text``, an attribute or item of the notebook's object ``root``."""
+    """Return the value that captured code sees for ``text``, an attribute or item of the notebook's object ``root``."""
     capture = context.current()
     if isinstance(root, labelled.Labelled) and text.count(".") == 1 and (column := root.column_at(text)) is not None:
         return column
@@ -147,7 +147,7 @@ def read_item(value: Any, text: str, root: Any) -> Any:
         found = labelled.labelled(value, text)
         return value if found is None else found
     if capture is None or isinstance(value, Tensor) or _stays(capture, value) or door.stays(root):
-        return value  # what such an array gives lies in its memory
+        return value  # what such an array returns shares its memory
     if isinstance(root, type) or callable(root) or _is_ours(root):
         return value
     if type(value) is np.ndarray:
@@ -160,7 +160,7 @@ def read_item(value: Any, text: str, root: Any) -> Any:
 
 
 def _stays(capture: Capture, value: Any) -> bool:
-    """Whether a value is an array that no graph holds, which is noted."""
+    """Return whether a value is an array that no graph holds, which is noted."""
     stays = door.stays(value)
     if stays and isinstance(value, np.ndarray):
         capture.outside.strangers.append(value)
@@ -168,13 +168,13 @@ def _stays(capture: Capture, value: Any) -> bool:
 
 
 def _is_ours(root: Any) -> bool:
-    if type(root) is np.ndarray:  # that the cell has made: one of the notebook's is lazy
+    if type(root) is np.ndarray:  # an array that the cell has made: one of the notebook's is lazy
         return root.dtype.kind in "biufc"
     return package_of(type(root)) in {"tensormagic", "builtins"} and not isinstance(root, dict | list | tuple)
 
 
 def _array(value: np.ndarray[Any, Any], text: str, capture: Capture) -> Any:
-    """The lazy array of an array held by an object: read-only, since other references would not see a store."""
+    """Return the lazy array of an array held by an object: read-only, since other references would not see a store."""
     held = capture.names.lifted.get(("array", id(value)))
     if held is not None and (held.place.buffer.version or held.node is snapshots.of_array(value, text)):
         return held
@@ -206,7 +206,7 @@ def _note_list(capture: Capture, value: Any, name: str) -> None:
 
 
 def lifted(value: Any, name: str, parts: dict[str, Tensor]) -> Any:
-    """A copy of a container with lazy arrays for the numbers in it, which ``parts`` gets by their names."""
+    """Return a copy of a container with lazy arrays for the numbers in it; add these to ``parts`` by their names."""
     if isinstance(value, Tensor):
         parts[name] = value
         return value
@@ -237,7 +237,7 @@ def lifted(value: Any, name: str, parts: dict[str, Tensor]) -> Any:
 
 
 def is_numbers(value: Any) -> bool:
-    """Whether a value is a (nested) list or tuple of floats and other numbers, which NumPy reads as an array."""
+    """Return whether a value is a (nested) list or tuple of floats and other numbers, which NumPy reads as an array."""
     if not isinstance(value, list | tuple) or hasattr(value, "_fields") or not value:
         return False
     return any(isinstance(v, float | complex) or is_numbers(v) for v in value) and all(
@@ -246,13 +246,13 @@ def is_numbers(value: Any) -> bool:
 
 
 class Lifting:
-    """A list or tuple of numbers whose elements are parts of one lazy array."""
+    """Represents a list or tuple of numbers whose elements are parts of one lazy array."""
 
     tensor: Tensor
 
     @property
     def _kind(self) -> type:
-        """Whose values these are: Python's class."""
+        """Return Python's class: list or tuple."""
         return tuple if isinstance(self, tuple) else list
 
     def _part(self, index: SupportsIndex) -> Any:
@@ -306,7 +306,7 @@ def _refusing(name: str) -> Callable[..., Any]:
 
 
 class _Numbers(Lifting, list[Any]):
-    """A list of numbers."""
+    """Represents a list of numbers."""
 
     def __init__(self, values: list[Any], tensor: Tensor) -> None:
         super().__init__(values)
@@ -314,11 +314,11 @@ class _Numbers(Lifting, list[Any]):
 
 
 class _FixedNumbers(Lifting, tuple[Any, ...]):  # noqa: SLOT001 (it holds its lazy array, too)
-    """A tuple of numbers."""
+    """Represents a tuple of numbers."""
 
     @classmethod
     def of(cls, values: tuple[Any, ...], tensor: Tensor) -> _FixedNumbers:
-        """The same values, as parts of a lazy array."""
+        """Return the same values, as parts of a lazy array."""
         made = cls(values)
         made.tensor = tensor
         return made

@@ -72,8 +72,8 @@ _own: Callable[[Any], dict[str, Any]] = _Own.__dict__["__dict__"].__get__
 class Module(_Own):
     """A module as captured code sees it; replacements are looked up when functions are called, where calls are staged.
 
-    Code without source, whose calls cannot be staged, gets our functions for those that make arrays. It poses as the
-    module.
+    Code without source, whose calls cannot be staged, gets our functions for those that make arrays. The object poses
+    as the module.
     """
 
     def __init__(self, module: ModuleType, *, staged: bool) -> None:
@@ -126,12 +126,12 @@ _CALLED = {
     FunctionType,
     BuiltinFunctionType,
     type(np.mean),
-}  # kinds of functions: what is called for them, calls decide
+}  # kinds of functions whose replacement is chosen at each call
 _proxies: dict[tuple[str, bool], Module] = {}
 
 
 def proxy(module: ModuleType, *, staged: bool = True) -> Any:
-    """The module as captured code sees it, whose calls are ``staged`` or not."""
+    """Return the module as captured code sees it, whose calls are ``staged`` or not."""
     if module.__name__ not in _MODULES:
         return module
     if module.__name__ == "numpy.random":
@@ -143,10 +143,12 @@ _RANDOM = random_module.Random()
 
 
 def captured(value: Any) -> Any:
-    """A function as captured code sees it: ours if NumPy's protocol would not reach it."""
+    """Return a function as captured code sees it: ours if NumPy's protocol would not reach it."""
     if densities.is_distribution(value):
         return densities.stand_in(value)
-    numpys = isinstance(value, np.ufunc) and getattr(np, value.__name__, None) is value  # it calls us, with its options
+    numpys = (
+        isinstance(value, np.ufunc) and getattr(np, value.__name__, None) is value
+    )  # it calls our implementation, with its options
     own = None if numpys or value is np.ndarray else find(value)
     scipys = (getattr(value, "__module__", None) or "").startswith("scipy.")
     if own is not None:
@@ -167,7 +169,7 @@ def captured(value: Any) -> Any:
 
 
 def of_library(function: Any) -> Any:
-    """A function of NumPy or SciPy, or a method of one of its distributions or generators, as captured code sees it."""
+    """Return a function of NumPy or SciPy, or a method of one of its distributions or generators, as captured code sees it."""
     drawing = random_module.method_of(function)
     if drawing is not None:
         return drawing
@@ -179,7 +181,7 @@ def of_library(function: Any) -> Any:
 
 @functools.cache
 def _dispatching(function: Callable[..., Any], own: Callable[..., Any]) -> Callable[..., Any]:
-    """A NumPy function that calls ours on lazy values, also inside lists, which NumPy's protocol does not examine."""
+    """Return a NumPy function that calls ours on lazy values, also inside lists, which NumPy's protocol does not examine."""
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
@@ -200,7 +202,7 @@ def _dispatching(function: Callable[..., Any], own: Callable[..., Any]) -> Calla
 
 @functools.cache
 def _making(own: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of ours that makes arrays: each is a value of its own."""
+    """Return a function of ours that makes arrays: each result has a buffer of its own."""
 
     @functools.wraps(own)
     def call(*args: Any, **options: Any) -> Any:
@@ -211,7 +213,7 @@ def _making(own: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.cache
 def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of NumPy or SciPy that is not captured: it runs on values, and refuses lazy ones that have none."""
+    """Return an unsupported function of NumPy or SciPy: it runs on values, and refuses lazy ones that have none."""
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
@@ -224,13 +226,13 @@ def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_users(value: Any) -> bool:
-    """Whether a value is a function of the user's, which a library may call many times."""
+    """Return whether a value is a function of the user's, which a library may call many times."""
     function = value.__func__ if isinstance(value, MethodType) else value
     return isinstance(function, FunctionType) and is_users(function.__code__.co_filename)
 
 
 def _handed_out(value: Any) -> Any:
-    """What NumPy gets for an object of ours that holds nothing lazy, or did not ask for it."""
+    """Return what NumPy gets for an object of ours that holds nothing lazy, or whose lazy values are not needed."""
     known = module_of(type(value)).startswith("tensormagic.")
     return hooks.handed_out(real_of(value), _as_it_is) if known else value
 
@@ -240,7 +242,7 @@ def _as_it_is(value: Any) -> Any:
 
 
 def value_of(value: Any, *, staged: bool = True) -> Any:
-    """A value of the notebook that is no input, as captured code sees it."""
+    """Return a value of the notebook that is no input, as captured code sees it."""
     return noted(_seen(value, staged), value)
 
 

@@ -1,4 +1,4 @@
-"""The notebook's own variables, where its functions look names up: they hold what a cell sees while it runs, where that matters."""
+"""The notebook's own variables, where its functions look names up: while a cell runs, they hold what the cell sees, where that matters."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tensormagic.capture.python.bytecode import named
 from tensormagic.capture.values.value import Tensor
 from tensormagic.ir.modules import is_users, module_of, package_of
 
-_MOST = 2000  # objects that are looked at, and items of one container
+_MOST = 2000  # objects that are visited, and items of one container, at most
 _ATOMS = (
-    *weakref.ProxyTypes,  # first: of one whose object is gone, nothing else can be asked
+    *weakref.ProxyTypes,  # checked first: once its object is freed, nothing else of it can be read
     type(None),
     bool,
     int,
@@ -36,23 +36,23 @@ _ATOMS = (
     Tensor,
     ModuleType,
 )
-_PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (  # what these lead to, by attributes
+_PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (  # attributes that lead to further functions
     (MethodType, ("__func__", "__self__")),
     (functools.partial, ("func", "args", "keywords")),
     ((staticmethod, classmethod), ("__func__",)),
     (property, ("fget", "fset")),
 )
 _LIBRARIES = {"numpy", "scipy", "pandas", "matplotlib", "IPython", "builtins"}
-_WHOLE = IN_NAMESPACES | {"get_ipython"}  # lead to every variable
+_WHOLE = IN_NAMESPACES | {"get_ipython"}  # names by which code reaches every variable
 _MISSING: Any = object()
 Holder = list[Any] | dict[Any, Any] | CellType | FunctionType
 """What holds values: of a function, in its defaults."""
 _HISTORY = re.compile(r"_i?\d+")
-_history: set[str] = set()  # such names, that were met
+_history: set[str] = set()  # such names that were seen
 
 
 def variables(space: Mapping[str, Any]) -> list[str]:
-    """The names of a notebook's variables without IPython's history (``_i12``, ``_12``), of which there may be thousands."""
+    """Return the names of a notebook's variables without IPython's history (``_i12``, ``_12``), of which there may be thousands."""
     found = list(filterfalse(_history.__contains__, space))
     new = {name for name in found if name.startswith("_") and _HISTORY.fullmatch(name)}
     _history.update(new)
@@ -60,7 +60,7 @@ def variables(space: Mapping[str, Any]) -> list[str]:
 
 
 def seen(space: Mapping[str, Any], reads: Collection[str]) -> dict[str, Any]:
-    """The variables visible to code with these names in it; of IPython's history only what it asks for."""
+    """Return the variables visible to code with these names in it; of IPython's history only those that it names."""
     if not (_WHOLE | {"locals", "dir"}).isdisjoint(reads):
         return dict(space)
     own = variables(space)
@@ -68,12 +68,12 @@ def seen(space: Mapping[str, Any], reads: Collection[str]) -> dict[str, Any]:
 
 
 def bound(code: CodeType) -> frozenset[str]:
-    """The names that a cell's code binds, including loop counters and names in its functions."""
+    """Return the names that a cell's code binds, including loop counters and names in its functions."""
     return named(code, "STORE_NAME", "STORE_GLOBAL", "DELETE_NAME", "DELETE_GLOBAL")
 
 
 class Reach:
-    """The notebook variables that functions, reachable from some values, read and bind.
+    """Represents the notebook variables that functions, reachable from some values, read and bind.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class Reach:
             self._pending += [type(value), getattr(value, "__dict__", None)]
 
     def _hand(self, values: list[Any]) -> None:
-        """Examine what a library's object leads to."""
+        """Follow what a library's object refers to."""
         inside = [v for value in values for v in (value.values() if isinstance(value, dict) else [value])]
         self.handed = self.handed or any(isinstance(v, FunctionType | MethodType) for v in inside)
         self._pending += values
@@ -160,7 +160,7 @@ class Reach:
 
 
 def functions_of(values: Iterable[Any], home: Mapping[str, Any]) -> Iterator[FunctionType]:
-    """The functions over a notebook's variables reachable from values: methods, wrapped functions, in containers or closures."""
+    """Yield the functions over a notebook's variables reachable from values: methods, wrapped functions, in containers or closures."""
     pending, seen = list(values), set[int]()
     while pending and len(seen) < _MOST:
         value = pending.pop()
@@ -188,7 +188,7 @@ def _parts(value: Any) -> list[Any]:
 
 
 def _librarys_code_runs(value: Any) -> bool:
-    """Whether code of a library, or in C, runs where an object is called, as with ``functools.cache``."""
+    """Return whether code of a library, or in C, runs where an object is called, as with ``functools.cache``."""
     own = isinstance(getattr(type(value), "__call__", None), FunctionType) and _is_users(type(value))  # noqa: B004 (of which kind it is)
     return callable(value) and not own
 
@@ -198,12 +198,12 @@ def _is_users(kind: type) -> bool:
 
 
 def is_lazy(value: Any) -> bool:
-    """Whether a value is lazy, or a tuple with such values."""
+    """Return whether a value is lazy, or a tuple with such values."""
     return type(value) is Tensor or (type(value) is tuple and any(map(is_lazy, value)))
 
 
 def content(cell: CellType) -> Any:
-    """The content of a closure cell; None if it is empty."""
+    """Return the content of a closure cell; None if it is empty."""
     try:
         return cell.cell_contents
     except ValueError:  # not filled yet
@@ -212,7 +212,7 @@ def content(cell: CellType) -> Any:
 
 @contextmanager
 def holding(home: dict[str, Any], space: Mapping[str, Any]) -> Generator[dict[str, Any]]:
-    """The notebook's variables with those of ``space`` added; restored afterwards."""
+    """Yield the notebook's variables with those of ``space`` added; restore them afterwards."""
     before = dict(home)
     home.update(space)
     try:

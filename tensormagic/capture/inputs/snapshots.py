@@ -1,4 +1,4 @@
-"""Inputs: values of the notebook as they were when they were read, one node each, kept safe from later changes."""
+"""Inputs: values of the notebook as they were when read, one node each, kept safe from later changes."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from tensormagic.ir.stored import is_narrow
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import Source, constant, input_node, open_type
 
-COPY_LIMIT = 64 * 2**20  # bytes that are copied at once; larger arrays are fingerprinted until they can be copied
+COPY_LIMIT = 64 * 2**20  # bytes that are copied at once; larger arrays get a checksum until they can be copied
 
 
 @dataclass(eq=False)
 class Snapshot(Source):
-    """The source of an input: the value that was read, and how to detect changes."""
+    """Represents the source of an input: the value that was read, and how to detect changes."""
 
     original: Any = None  # a weak reference to the array of the notebook
     fingerprint: int | None = None
-    history: Any = None  # what is known of where its numbers come from, which have no history in the graph
+    history: Any = None  # the known origin of its numbers, if they have no history in the graph
 
     def read(self) -> Any:
-        """The original value; raises if it was lost."""
+        """Return the original value; raise if it was lost."""
         if self.fingerprint is not None and fingerprint(self.value) != self.fingerprint:
             raise GuardError(
                 f"{self.name} has changed since the cell that captured it, and was too large to be copied",
@@ -41,7 +41,7 @@ class Snapshot(Source):
         return self.value
 
     def is_of(self, given: Any, array: np.ndarray[Any, Any] | None = None) -> bool:
-        """Whether it was read from this very object, an array (or read as ``array``), which has not changed since."""
+        """Return whether it was read from this very object (or read as ``array``), which has not changed since."""
         return (
             self.original is not None
             and self.original() is given
@@ -63,17 +63,17 @@ _histories: list[Callable[[np.ndarray[Any, Any]], Any]] = []
 
 
 def histories_by(found: Callable[[np.ndarray[Any, Any]], Any]) -> None:
-    """Set the function that gives the history of an array's numbers, which is kept from when it is read."""
+    """Set the function that returns the origin of an array's numbers, which is recorded when the array is read."""
     _histories[:] = [found]
 
 
 def fingerprint(array: np.ndarray[Any, Any]) -> int:
-    """A checksum of all bytes of ``array``."""
+    """Return a checksum of all bytes of ``array``."""
     return zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data)
 
 
 def secure_all() -> None:
-    """Copy every large input that pending values still need: called before other code runs."""
+    """Copy every large input that pending values still need, before other code runs."""
     for snapshot in _live:
         try:
             snapshot.secure()
@@ -88,7 +88,7 @@ def _frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def of_array(array: np.ndarray[Any, Any], name: str) -> Node:
-    """The input node of an array: the same one as before, where the array has not changed since."""
+    """Return the input node of an array: the same one as before, where the array has not changed since."""
     given, array = array, operand(array, name)
     if type(given) is not np.ndarray and stays(given) and context.in_cell():
         raise RefusedError(given, name)
@@ -109,14 +109,14 @@ def of_array(array: np.ndarray[Any, Any], name: str) -> Node:
 
 
 def unread(array: np.ndarray[Any, Any]) -> Node:
-    """A fresh input node of an array; other readings of the array give other nodes."""
+    """Return a fresh input node of an array; other readings of the array give other nodes."""
     check_dtype(array.dtype, "the array")
     source = Snapshot("the array", _frozen(array), original=weakref.ref(array))
     return input_node(source, open_type(source, array.dtype, array.shape))
 
 
 def same_bits(kept: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> bool:
-    """Whether two arrays are of one dtype and shape, and hold the same bytes."""
+    """Return whether two arrays are of one dtype and shape, and hold the same bytes."""
     if kept is array:
         return True
     if kept.shape != array.shape or kept.dtype != array.dtype:
@@ -126,7 +126,7 @@ def same_bits(kept: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> bool:
 
 
 def own(value: Any, name: str = "") -> Node | None:
-    """A node of its own for a value that the user makes lazy, unequal to any other; None if it is no input.
+    """Return a distinct node for a value that the user makes lazy, unequal to any other; None if it is no input.
 
     An integer or boolean is a constant, as in :func:`lift`: sizes are made of them, and nothing is differentiated by
     them.
@@ -148,11 +148,13 @@ def own(value: Any, name: str = "") -> Node | None:
 
 
 def of_number(number: Any, name: str) -> Node:
-    """The input node of a Python float or complex, or of a NumPy scalar, that is read under a name of the notebook."""
+    """Return the input node of a Python float or complex, or of a NumPy scalar, that is read under a name of the notebook."""
     array = np.asarray(number)
     key = (f"{name}:{type(number).__name__}", array.dtype.str.encode() + array.tobytes())
     known = _floats.get(key)
-    if known is None or (np.isnan(array) and known["source"].value is not number):  # one nan is not another one
+    if known is None or (
+        np.isnan(array) and known["source"].value is not number
+    ):  # two nan objects are different numbers
         known = _floats[key] = _input(Snapshot(name, number), number)
     return known
 
@@ -164,7 +166,7 @@ def _input(source: Source, number: Any) -> Node:
 
 
 def of_content(array: np.ndarray[Any, Any], name: str) -> Node:
-    """The input node of an array that is created anew at every reading: one for each name and content."""
+    """Return the input node of an array that is created anew at every reading: one for each name and content."""
     check_dtype(array.dtype, name)
     data = np.ascontiguousarray(array)
     key = (
@@ -179,20 +181,20 @@ def of_content(array: np.ndarray[Any, Any], name: str) -> Node:
 
 
 def name_of_list(values: Any) -> str:
-    """The name under which captured code has read a list of numbers from the notebook; empty for any other."""
+    """Return the name under which captured code has read a list of numbers from the notebook; empty for any other."""
     capture = context.current()
     held, name = capture.names.lifted.get(("list", id(values)), (None, "")) if capture is not None else (None, "")
     return name if held is values else ""
 
 
 def of_list(values: Any, array: np.ndarray[Any, Any]) -> Node:
-    """The node of a list of numbers, which NumPy reads as ``array``; an input if it is the notebook's."""
+    """Return the node of a list of numbers, which NumPy reads as ``array``; an input if it is the notebook's."""
     name = name_of_list(values)
     return of_content(array, name) if name and array.dtype.kind in "fc" else constant(array)
 
 
 def lift(value: Any, name: str = "") -> Node | None:
-    """The node of a value that code reads: an input for arrays and floats, a constant for ints and bools; None for the rest."""
+    """Return the node of a value that code reads: an input for arrays and floats, a constant for ints and bools; None for the rest."""
     if type(value) in {bool, int}:
         return constant(value)
     if isinstance(value, np.ndarray):
@@ -208,7 +210,7 @@ def lift(value: Any, name: str = "") -> Node | None:
 
 
 def of_object(value: Any, name: str) -> Node | None:
-    """The node of a table or another object that NumPy reads as an array; None for other objects."""
+    """Return the node of a table or another object that NumPy reads as an array; None for other objects."""
     array = operand(value, name)
     return of_content(array, name) if isinstance(array, np.ndarray) else None
 

@@ -18,63 +18,63 @@ class StandIn:
 
     @property
     def own_class(self) -> type:
-        """The class of the object that it stands for."""
+        """Return the class of the object that it stands for."""
         raise NotImplementedError
 
     def real(self) -> Any:
-        """The object that it stands for."""
+        """Return the object that it stands for."""
         raise NotImplementedError
 
     @property
     def identity(self) -> Any:
-        """The object to compare by ``is``: the real one, or what the code has made."""
+        """Return the object to compare by ``is``: the real one, or what the code has made."""
         return self
 
     def gone_over(self) -> Any:
-        """The object that a loop over all of it iterates over instead."""
+        """Return the object that a loop over all of it iterates over instead."""
         return self
 
 
 _ATOMS = {int, float, complex, bool, str, bytes, type(None), *np.sctypeDict.values()} - {
     np.object_,
     np.void,
-}  # stand for nothing
+}  # classes that stand for nothing
 
 
 def real_of(value: Any) -> Any:
-    """The real object of a stand-in; other values unchanged."""
-    return value.real() if issubclass(type(value), StandIn) else value  # a lazy value says that it is of another class
+    """Return the real object of a stand-in; other values unchanged."""
+    return value.real() if issubclass(type(value), StandIn) else value  # a lazy value claims to be of another class
 
 
 _originals: WeakKeyDictionary[FunctionType, Any] = (
     WeakKeyDictionary()
-)  # what functions that captured code has seen are there for
+)  # the originals of functions that captured code has seen replaced
 
 
 def original_of(value: Any) -> Any:
-    """The original of a function that captured code has replaced; other values unchanged."""
+    """Return the original of a function that captured code has replaced; other values unchanged."""
     return _originals.get(value, value) if isinstance(value, FunctionType) else value
 
 
 def noted(seen: Any, value: Any) -> Any:
-    """Register ``seen`` as the replacement of a function, which is handed back as the original."""
+    """Register ``seen`` as the replacement of a function, so that the original is returned to the notebook; return ``seen``."""
     if seen is not value and isinstance(seen, FunctionType):
         _originals[seen] = value
     return seen
 
 
 def own_of(value: Any) -> Any:
-    """The real object of a stand-in, or the original of a replaced function; other values unchanged."""
+    """Return the real object of a stand-in, or the original of a replaced function; other values unchanged."""
     return original_of(real_of(value))
 
 
 def gone_over(value: Any) -> Any:
-    """The object that a loop over all of ``value`` iterates over."""
+    """Return the object that a loop over all of ``value`` iterates over."""
     return value.gone_over() if isinstance(value, StandIn) else value
 
 
 def identity_of(value: Any) -> Any:
-    """What `is` compares."""
+    """Return the object that `is` compares for a value."""
     return value.identity if isinstance(value, StandIn) else value
 
 
@@ -129,14 +129,14 @@ def handed_back(
 
 
 def replaced_in(seen: Seen) -> Seen:
-    """What was replaced, for another look at everything else."""
+    """Return only the entries of ``seen`` that were replaced, so that everything else is searched again."""
     return {k: (value, new) for k, (value, new) in seen.items() if new is not value}
 
 
 def _tuple(value: tuple[Any, ...], parts: list[Any]) -> Any:
-    """The tuple, or one of its kind with other items."""
+    """Return the tuple, or one of its kind with other items."""
     if all(a is b for a, b in zip(parts, value, strict=True)):
         return value
-    if hasattr(value, "_make"):  # with names
+    if hasattr(value, "_make"):  # a named tuple
         return value._make(parts)  # type: ignore[attr-defined]
     return tuple(parts) if type(value) is tuple else value

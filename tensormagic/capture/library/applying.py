@@ -1,4 +1,4 @@
-"""NumPy's functions that call a function again and again: vectorize, apply_along_axis, apply_over_axes.
+"""NumPy's functions that call a function repeatedly: vectorize, apply_along_axis, apply_over_axes.
 
 The function is called once, on one element or row, and what it computed is computed for all at once.
 """
@@ -37,7 +37,7 @@ from tensormagic.ops.pointwise import astype
 
 
 def _tried(function: Callable[[], Any], reached: Callable[..., Any], name: str) -> Any:
-    """What a function gives for a value that is not there; it is refused where it has an effect, and in a cell where it wants the value."""
+    """Return a function's result for an element without a value; raise if it has effects, or, in a cell, if it needs the value."""
     if not values_are_there():
         return once_for_all(function, [reached], lambda: _once_for_all(name))
     world = World([reached])
@@ -103,7 +103,7 @@ def _for_all(
 
 @implements(np.apply_along_axis)
 def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **options: Any) -> Any:
-    """``np.apply_along_axis``."""
+    """Implement ``np.apply_along_axis``."""
     x = node_of(arr)
     axis = one_axis(axis, x.type.ndim)
     others = [k for k in range(x.type.ndim) if k != axis]
@@ -124,7 +124,7 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **options: An
 
 @implements(np.apply_over_axes)
 def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
-    """``np.apply_over_axes``."""
+    """Implement ``np.apply_over_axes``."""
     value = tensor(a)
     for axis in axes if isinstance(axes, tuple | list | np.ndarray) else (axes,):
         found = func(value, axis + value.ndim if axis < 0 else axis)
@@ -137,7 +137,7 @@ def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
 
 
 class Vectorized(StandIn):
-    """``np.vectorize(pyfunc)``: NumPy's own on plain values, one call for all elements on lazy ones."""
+    """Represents ``np.vectorize(pyfunc)``: NumPy's own on plain values, one call for all elements on lazy ones."""
 
     def __init__(
         self,
@@ -171,22 +171,22 @@ class Vectorized(StandIn):
             return librarys(called, args, named, _once_for_all("np.vectorize"))
 
     def _called(self) -> Any:
-        """The function that NumPy calls for each element: the user's own, unchanged, if that is equivalent."""
+        """Return the function that NumPy calls for each element: the user's own, unchanged, if that is equivalent."""
         from tensormagic.capture.staging.calls.each_element import as_written
 
         return as_written(self.pyfunc, Loan("a function that np.vectorize calls")) or called_back(self.pyfunc)
 
     def calling(self, pyfunc: Any) -> Vectorized:
-        """The same, calling another function."""
+        """Return a vectorised function that calls ``pyfunc`` instead."""
         return self if pyfunc is self.pyfunc else Vectorized(pyfunc, **self.options)
 
     @property
     def own_class(self) -> type:
-        """NumPy's class."""
+        """Return NumPy's class."""
         return np.vectorize
 
     def real(self) -> Any:
-        """NumPy's own object."""
+        """Return NumPy's own object."""
         return np.vectorize(self.pyfunc, **self.options)
 
     def _captured(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -216,7 +216,7 @@ class Vectorized(StandIn):
         return tuple(results) if len(results) > 1 else results[0]
 
     def _types(self, first: Callable[[], list[Node]]) -> list[np.dtype[Any]]:
-        """The dtypes of the results: as asked for, or of the ``first`` call, which has NumPy's numbers where the others have Python's."""
+        """Return the dtypes of the results: as requested, or of the ``first`` call, whose operands are NumPy's numbers."""
         otypes = self.options["otypes"]
         return [n.type.dtype for n in first()] if otypes is None else [np.dtype(t) for t in otypes]
 
@@ -234,5 +234,5 @@ implements(np.vectorize)(Vectorized)
 
 
 def vectorized(value: Any) -> Vectorized:
-    """NumPy's object of a vectorised function, as captured code calls it."""
+    """Return NumPy's object of a vectorised function, as captured code calls it."""
     return Vectorized(value.pyfunc, value.otypes, None, value.excluded, value.cache, value.signature)

@@ -1,4 +1,4 @@
-"""The bits of numbers: packed and unpacked, and the parts of a floating number; and zeros at the ends of an array."""
+"""The bits of numbers: packed and unpacked, and the parts of a float; and zeros at the ends of an array."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _flat(x: Any, axis: Any, bitorder: str, name: str) -> tuple[Any, int]:
 
 @implements(np.packbits)
 def packbits(a: Any, axis: Any = None, bitorder: str = "big") -> Tensor:
-    """``np.packbits``: whether elements are zero, eight in a byte."""
+    """Implement ``np.packbits``: whether elements are zero, eight in a byte."""
     node, axis = _flat(a, axis, bitorder, "np.packbits")
     if node.type.dtype.kind not in "biu":
         raise DTypeError("Expected an input array of integer or boolean data type")
@@ -48,7 +48,7 @@ def packbits(a: Any, axis: Any = None, bitorder: str = "big") -> Tensor:
 
 @implements(np.unpackbits)
 def unpackbits(a: Any, axis: Any = None, count: Any = None, bitorder: str = "big") -> Tensor:
-    """``np.unpackbits``: the bits of bytes; of the first ``count`` of them."""
+    """Implement ``np.unpackbits``: the bits of bytes; of the first ``count`` of them."""
     node, axis = _flat(a, axis, bitorder, "np.unpackbits")
     if node.type.dtype != np.uint8:
         raise DTypeError("Expected an input array of unsigned byte data type")
@@ -67,7 +67,7 @@ def unpackbits(a: Any, axis: Any = None, count: Any = None, bitorder: str = "big
 
 @implements(np.frexp)
 def frexp(x: Any) -> tuple[Tensor, Tensor]:
-    """``np.frexp``: a fraction and a power of two."""
+    """Implement ``np.frexp``: a fraction and a power of two."""
     node = strong(x).node
     dtype = np.frexp.resolve_dtypes((node.type.dtype, None, None))[0]
     fraction, exponent = (n if n.type.shape else to_form(n, "scalar") for n in bits.frexp(astype(node, dtype)))
@@ -76,7 +76,7 @@ def frexp(x: Any) -> tuple[Tensor, Tensor]:
 
 @implements(np.ldexp)
 def ldexp(x1: Any, x2: Any) -> Tensor:
-    """``np.ldexp``: a number times a power of two."""
+    """Implement ``np.ldexp``: a number times a power of two."""
     x, exponent = strong(x1).node, strong(x2).node
     dtype, whole, _ = np.ldexp.resolve_dtypes((x.type.dtype, exponent.type.dtype, None))
     shape = broadcast_shapes([x.type.shape, exponent.type.shape])
@@ -85,10 +85,10 @@ def ldexp(x1: Any, x2: Any) -> Tensor:
 
 @implements(np.trim_zeros)
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
-    """``np.trim_zeros``: without the zeros at its ends, a part of the array; a list stays one."""
+    """Implement ``np.trim_zeros``: a view of the array without the zeros at its ends; a list stays a list."""
     array = tensor(filt)
     several = array.ndim != 1 or axis not in {None, 0, -1}
-    if several and "axis" not in inspect.signature(np.trim_zeros).parameters:  # of NumPy before 2.2
+    if several and "axis" not in inspect.signature(np.trim_zeros).parameters:  # as in NumPy before 2.2
         refuse("np.trim_zeros of more than one axis", "Trim a row.")
     sides = trim.lower()
     if sides not in {"fb", "bf", "f", "b"}:
@@ -96,7 +96,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
         raise ValueError(message)
     axes = range(array.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     parts = {k % array.ndim: _between(array, k % array.ndim, sides) for k in map(operator.index, axes)}
-    if isinstance(filt, list | tuple):  # a slice of it, from and to places that values decide
+    if isinstance(filt, list | tuple):  # a slice of it, with data-dependent bounds
         needs_value("np.trim_zeros of a list", "Give it an array: np.trim_zeros(np.array(values)).")
         places: list[Any] = [slice(*(None if v is None else int(v) for v in (p.start, p.stop))) for p in parts.values()]
         at: Any = tuple(places) if len(places) > 1 else places[0] if places else None
@@ -107,7 +107,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
 
 
 def _between(array: Tensor, place: int, sides: str) -> slice:
-    """What lies along an axis between the first and the last that are not all zeros."""
+    """Return the slice between the first and the last place along an axis where not all is zero."""
     others = tuple(k for k in range(array.ndim) if k != place)
     other: Any = wrap(scalar.not_equal(array.node, 0))
     other = other.any(axis=others) if others else other

@@ -1,4 +1,4 @@
-"""NumPy's functions of elements that choose, compare and round, on lazy arrays: where, clip, select, isclose, round and their kin."""
+"""NumPy's elementwise functions that select, compare and round, on lazy arrays: where, clip, select, isclose, round and the like."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tensormagic.ops.scalars.complex_parts import from_parts
 
 @implements(np.where)
 def where(condition: Any, /, *values: Any) -> Any:
-    """``np.where``; with one argument the places where it is true."""
+    """Implement ``np.where``; with one argument the places where it is true."""
     if not values:
         return nonzero(condition)
     if len(values) != 2:
@@ -43,12 +43,12 @@ def where(condition: Any, /, *values: Any) -> Any:
 
 
 def choose_from(condition: Any, first: Any, second: Any) -> Tensor:
-    """The first where the condition is true, else the second: a number, where all are."""
+    """Return the first value where the condition is true, else the second: a number, if all are numbers."""
     return build(scalar.where, condition, _wrapped(first, second), _wrapped(second, first))
 
 
 def _wrapped(value: Any, other: Any) -> Any:
-    """A choice; a Python integer that the dtype of the other one does not hold is wrapped, or an error from NumPy 2.5 on."""
+    """Return a value of ``where``; a Python integer that the other's dtype does not hold wraps, or is an error from NumPy 2.5 on."""
     t = node_of(other).type
     if t.form == "python" or t.dtype.kind not in "iu" or is_huge(value):
         return value
@@ -62,7 +62,7 @@ def _wrapped(value: Any, other: Any) -> Any:
 
 @cache
 def _wraps() -> bool:
-    """Whether ``np.where`` wraps Python's integers."""
+    """Return whether this NumPy's ``np.where`` wraps Python's integers."""
     try:
         np.where([True], np.int8(1), 300)
     except OverflowError:
@@ -81,7 +81,7 @@ def clip(
     max: Any = MISSING,
     **options: Any,
 ) -> Any:
-    """``np.clip``."""
+    """Implement ``np.clip``."""
     missing = [name for name, bound in (("a_min", a_min), ("a_max", a_max)) if bound is MISSING]
     if len(missing) == 1:
         raise TypeError(f"clip() missing 1 required positional argument: {missing[0]!r}")
@@ -93,7 +93,7 @@ def clip(
 
 
 def _clipped(a: Any, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Any:
-    """``ndarray.clip``."""
+    """Implement ``ndarray.clip``."""
     if options:
         refuse(f"np.clip with {', '.join(options)}", "Leave the option out.")
     x = strong(a)
@@ -109,7 +109,7 @@ hooks.methods["clip"] = _clipped
 
 
 def _bound(value: Any, x: Tensor, which: str) -> Any:
-    """A bound of ``clip``: a Python integer that bounds no integer of the dtype is none, as in NumPy."""
+    """Return a bound of ``clip``; None for a Python integer beyond the dtype's range, which bounds nothing, as in NumPy."""
     if not given(value):
         return None
     whole = type(value) is int or (isinstance(value, Tensor) and value.type == python(int))
@@ -124,7 +124,7 @@ def _bound(value: Any, x: Tensor, which: str) -> Any:
 
 @implements(np.nan_to_num)
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    """``np.nan_to_num``."""
+    """Implement ``np.nan_to_num``."""
     if not copy and isinstance(x, Tensor) and x.type.form == "array":
         x[...] = nan_to_num(x, True, nan, posinf, neginf)
         return x
@@ -144,7 +144,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 
 @implements(np.select)
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
-    """``np.select``: of the first condition that is true, the choice."""
+    """Implement ``np.select``: the choice of the first condition that is true."""
     if len(condlist) != len(choicelist):
         raise ValueError("list of cases must be same length as list of conditions")
     if not len(condlist):
@@ -163,7 +163,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 
 
 def _weak(node: Node) -> Any:
-    """An operand of ``np.result_type``: Python numbers are weak."""
+    """Return an operand of ``np.result_type``: Python numbers are weak."""
     if node.type.form == "python":
         return {"b": False, "i": 0, "f": 0.0, "c": 0j}[node.type.dtype.kind]
     return node.type.dtype
@@ -171,7 +171,7 @@ def _weak(node: Node) -> Any:
 
 @implements(np.piecewise)
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **options: Any) -> Any:
-    """``np.piecewise``: the functions are called on all elements, and their results chosen from."""
+    """Implement ``np.piecewise``: the functions are called on all elements, and their results selected by the conditions."""
     value = tensor(x)
     conditions = _conditions(condlist, value)
     functions = list(funclist)
@@ -187,7 +187,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **options: Any) 
 
 
 def _conditions(condlist: Any, x: Tensor) -> list[Node]:
-    """One condition, or several: an array is as many as its first axis is long where it has one axis more."""
+    """Return the conditions: one, or one for each row of an array that has one axis more than ``x``."""
     if isinstance(condlist, list | tuple) and len(condlist) and not all(isinstance(c, bool) for c in condlist):
         return [astype(node_of(c), bool) for c in condlist]
     node = astype(node_of(condlist), bool)
@@ -199,7 +199,7 @@ def _conditions(condlist: Any, x: Tensor) -> list[Node]:
 
 @implements(np.choose, method="choose")
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-    """``np.choose``; an index out of bounds is a ValueError, or with ``mode`` wraps around or is clipped."""
+    """Implement ``np.choose``; an index out of bounds is a ValueError, or with ``mode`` wraps around or is clipped."""
     index = node_of(a)
     if index.type.dtype.kind not in "biu":
         raise DTypeError(f"Cannot cast array data from {index.type.dtype!r} to dtype('int64')")
@@ -221,7 +221,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
 
 @implements(np.isclose)
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
-    """``np.isclose``."""
+    """Implement ``np.isclose``."""
     x, y = strong(a), strong(b)
     if not y.type.inexact:
         y = y.astype(np.result_type(y.dtype, 1.0))
@@ -235,7 +235,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool 
 
 @implements(np.allclose)
 def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
-    """``np.allclose``."""
+    """Implement ``np.allclose``."""
     return _python_bool(isclose(a, b, rtol, atol, equal_nan).all())
 
 
@@ -245,7 +245,7 @@ def _python_bool(value: Tensor) -> Tensor:
 
 @implements(np.array_equal)
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    """``np.array_equal``."""
+    """Implement ``np.array_equal``."""
     x, y = tensor(a1), tensor(a2)
     shapes = x.type.shape, y.type.shape
     if len(shapes[0]) != len(shapes[1]) or not all(map(same, *shapes)):
@@ -267,7 +267,7 @@ def _equal(x: Tensor, y: Tensor, equal_nan: bool) -> Tensor:
 
 @implements(np.array_equiv)
 def array_equiv(a1: Any, a2: Any) -> Any:
-    """``np.array_equiv``."""
+    """Implement ``np.array_equiv``."""
     x, y = tensor(a1), tensor(a2)
     if x.type.shape != y.type.shape and any(nodes_of(s) for v in (x, y) for s in v.type.shape):
         refuse("np.array_equiv of arrays whose sizes depend on data", "Use np.array_equal.")
@@ -298,7 +298,7 @@ implements(np.isneginf)(_of_kind("isneginf", _signed_inf(-np.inf)))
 
 @implements(np.isreal)
 def isreal(x: Any) -> Any:
-    """``np.isreal``: of a Python number Python's truth value."""
+    """Implement ``np.isreal``; a Python number gives a Python bool."""
     value = tensor(x)
     found = build(scalar.equal, strong(value).imag, 0)
     return _python_bool(found) if value.type.form == "python" else found
@@ -309,7 +309,7 @@ implements(np.iscomplex)(_of_kind("iscomplex", lambda x: build(scalar.not_equal,
 
 @implements(getattr(np, "in1d", "numpy.in1d"))
 def in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None) -> Any:
-    """``np.in1d``, which NumPy has until 2.3."""
+    """Implement ``np.in1d``, which NumPy has until 2.3."""
     return isin(tensor(ar1).ravel(), ar2, assume_unique, invert, kind=kind)
 
 
@@ -317,7 +317,7 @@ def in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False, 
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None
 ) -> Any:
-    """``np.isin``: by sorting the test elements, and looking each element up."""
+    """Implement ``np.isin``: by sorting the test elements, and looking each element up."""
     del assume_unique
     x, wanted = tensor(element), tensor(test_elements).ravel()
     if kind not in {None, "sort", "table"}:
@@ -336,7 +336,7 @@ def isin(
         rows = sorting.sort(wanted.node)
         first, behind = (sorting.searchsorted(rows, x.node, side=side) for side in ("left", "right"))
         found = wrap(scalar.less(first, behind))
-        if x.type.inexact:  # nan is where nan is, and equals nothing
+        if x.type.inexact:  # nan becomes nan, and equals nothing
             found = build(scalar.logical_and, found, build(scalar.equal, x, x))
     result = build(scalar.logical_not, found) if invert else found
     return done(to_form(result.node, "array"))
@@ -347,14 +347,14 @@ def isin(
 
 @cache
 def _is_round() -> bool:
-    """Whether integers that are rounded are the same array, and no copy, as before NumPy 2.4."""
+    """Return whether rounding integers returns the same array, and no copy, as before NumPy 2.4."""
     array = np.arange(2)
     return array.round() is array
 
 
 @implements(np.round, np.around, method="round")
 def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
-    """``np.round``: to even at halves; to decimals as NumPy does, by a power of ten."""
+    """Implement ``np.round``: to even at halves; to decimals as NumPy does, by a power of ten."""
     x, decimals = strong(a), int(known(decimals, "the decimals of np.round"))
     if decimals == 0 and x.type.inexact:  # complex ones too: a sum with 1j would make nan of an infinite part
         return into_out(scalar.rint(x.node), out, "round")
@@ -371,7 +371,7 @@ def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
 
 
 def _whole(x: Tensor, decimals: int) -> Node:
-    """Integers, or truth values, that are rounded."""
+    """Return integers, or booleans, rounded."""
     if x.dtype.kind == "b" and decimals > 0:
         raise DTypeError("Cannot cast ufunc 'multiply' output from dtype('float64') to dtype('bool')")
     if decimals >= 0:
@@ -385,13 +385,13 @@ def _whole(x: Tensor, decimals: int) -> Node:
 
 @implements(np.fix)
 def fix(x: Any, out: Any = None) -> Any:
-    """``np.fix``: rounded to zero."""
+    """Implement ``np.fix``: rounded to zero."""
     return into_out(scalar.trunc(strong(x).node), out, "fix")
 
 
 @implements(np.fabs)
 def fabs(x: Any) -> Any:
-    """``np.fabs``: the absolute value of a real number, as a float."""
+    """Implement ``np.fabs``: the absolute value of a real number, as a float."""
     value = strong(x)
     if value.dtype.kind == "c":
         raise DTypeError("ufunc 'fabs' not supported for the input types: complex numbers", "Use np.abs.")
@@ -400,7 +400,7 @@ def fabs(x: Any) -> Any:
 
 @implements(np.float_power)
 def float_power(x1: Any, x2: Any) -> Any:
-    """``np.float_power``: a power in double precision."""
+    """Implement ``np.float_power``: a power in double precision."""
     values = [strong(v) for v in (x1, x2)]
     kind = np.complex128 if any(v.dtype.kind == "c" for v in values) else np.float64
     return build(scalar.power, *(v.astype(kind) for v in values))
@@ -408,14 +408,14 @@ def float_power(x1: Any, x2: Any) -> Any:
 
 @implements(np.sinc)
 def sinc(x: Any) -> Any:
-    """``np.sinc``: sin(pi x)/(pi x), 1 at 0."""
+    """Implement ``np.sinc``: sin(pi x)/(pi x), 1 at 0."""
     value = strong(x)
     return build(special.sinc, value if value.type.inexact else value.astype(np.float64))
 
 
 @implements(np.angle)
 def angle(z: Any, deg: bool = False) -> Any:
-    """``np.angle``."""
+    """Implement ``np.angle``."""
     x = strong(z)
     x = x if x.dtype.kind != "b" else x.astype(np.int64)
     result = build(scalar.arctan2, x.imag, x.real)
@@ -424,7 +424,7 @@ def angle(z: Any, deg: bool = False) -> Any:
 
 @implements(np.modf)
 def modf(x: Any) -> Any:
-    """``np.modf``: the part behind the point and the part before it, each with the sign of ``x``."""
+    """Implement ``np.modf``: the fractional and the integral part, each with the sign of ``x``."""
     value = strong(x)
     value = value if value.type.inexact else build(scalar.rint, value)
     whole = build(scalar.trunc, value)
@@ -435,7 +435,7 @@ def modf(x: Any) -> Any:
 
 @implements(np.bitwise_count)
 def bitwise_count(x: Any) -> Any:
-    """``np.bitwise_count``: by sums of neighbouring bits, then of pairs, and so on."""
+    """Implement ``np.bitwise_count``: by sums of neighbouring bits, then of pairs, and so on."""
     value = strong(x)
     if value.dtype.kind not in "biu":
         raise DTypeError("ufunc 'bitwise_count' not supported for the input types")
@@ -450,7 +450,7 @@ def bitwise_count(x: Any) -> Any:
 
 @implements(np.i0)
 def i0(x: Any) -> Any:
-    """``np.i0``."""
+    """Implement ``np.i0``."""
     value = strong(x)
     if value.dtype.kind == "c":
         raise DTypeError("i0 not supported for complex values")

@@ -1,4 +1,4 @@
-"""What is complex only for some values: NumPy's dtype then depends on data, and is settled by the value at capture."""
+"""Results that are complex only for some values: NumPy's dtype is then data-dependent, and fixed by the value at capture."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tensormagic.ops.matrices import spectral
 
 
 def taken_for_real(node: Node, function: Callable[[Any], Any]) -> tuple[bool, int]:
-    """Whether ``function`` of a value is real, and the number of this question; in a trace this is a guess that is checked later.
+    """Return whether ``function`` of a value is real, and the site of this decision; a trace guesses, and the run checks the guess.
 
     A wrong guess raises `KindError` when the graph runs, and the function is traced again.
     """
@@ -29,7 +29,7 @@ def taken_for_real(node: Node, function: Callable[[Any], Any]) -> tuple[bool, in
 
 
 def as_values_say(value: Any, holds: Any) -> Any:
-    """A complex array, or its real part if ``holds``: the dtype depends on the values."""
+    """Return a complex array, or its real part if ``holds``: the dtype depends on the values."""
     capture = context.current()
     if capture is None or not capture.abstract:
         return value.real.copy() if bool(holds) else value
@@ -39,7 +39,7 @@ def as_values_say(value: Any, holds: Any) -> Any:
 
 @implements(np.real_if_close)
 def real_if_close(a: Any, tol: Any = 100) -> Any:
-    """``np.real_if_close``: of complex numbers, real where the values are close to it."""
+    """Implement ``np.real_if_close``: complex numbers become real if all are close to it."""
     x = tensor(a)
     x = x if x.type.form == "array" else wrap(to_form(x.node, "array"))
     if x.dtype.kind != "c":

@@ -48,7 +48,7 @@ def _filled(shape: Any, value: Any, dtype: Any, order: str = "C", **options: Any
 
 
 def _kind(dtype: Any, usual: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of a new array; others than numbers are left to NumPy."""
+    """Return the dtype of a new array; raise for non-numeric ones, which are left to NumPy."""
     found = usual if dtype is None else np.dtype(dtype)
     door.check_dtype(found, "the new array")
     return found
@@ -59,7 +59,7 @@ def _stretched(value: Node, shape: tuple[Size, ...]) -> Tensor:
 
 
 def _laid_out(value: Node, shape: tuple[Size, ...], order: str, like: Tensor | None = None) -> Tensor:
-    """A new array of one value, its axes in memory in an order of NumPy's: K is that of the array that it is ``like``."""
+    """Return a new array of one value, with a memory order as in NumPy: K is that of the array that it is ``like``."""
     axes = list(range(len(shape)))
     letter = order_letter(order, "CFAK" if like is not None else "CF")
     if letter == "F":
@@ -80,26 +80,26 @@ def _laid_out(value: Node, shape: tuple[Size, ...], order: str, like: Tensor | N
 
 
 def _like_of(a: Any, shape: Any) -> tuple[Tensor, tuple[Size, ...]]:
-    """An array, and the shape of one like it."""
+    """Return an array, and the shape of a new one like it."""
     x = tensor(a)
     return x, tuple(agreed_size(s, x.node) for s in x.type.shape) if shape is None else _shape(shape)
 
 
 @implements(np.zeros, np.empty)
 def zeros(shape: Any, dtype: Any = None, order: str = "C", **options: Any) -> Tensor:
-    """``np.zeros``; ``np.empty`` too, whose elements are zeros here."""
+    """Implement ``np.zeros``, and ``np.empty``, whose elements are zeros here."""
     return _filled(shape, 0, dtype, order, **options)
 
 
 @implements(np.ones)
 def ones(shape: Any, dtype: Any = None, order: str = "C", **options: Any) -> Tensor:
-    """``np.ones``."""
+    """Implement ``np.ones``."""
     return _filled(shape, 1, dtype, order, **options)
 
 
 @implements(np.full)
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **options: Any) -> Tensor:
-    """``np.full``."""
+    """Implement ``np.full``."""
     del options
     value = node_of(fill_value)
     return _laid_out(astype(value, _kind(dtype, value.type.dtype)), _shape(shape), order)
@@ -131,7 +131,7 @@ def full_like(
     *,
     device: Any = None,
 ) -> Tensor:
-    """``np.full_like``."""
+    """Implement ``np.full_like``."""
     del subok, device
     x, extents = _like_of(a, shape)
     return _laid_out(astype(node_of(fill_value), _kind(dtype, x.dtype)), extents, order, x)
@@ -148,14 +148,14 @@ def array(
     ndmin: int = 0,
     like: Any = None,
 ) -> Tensor:
-    """``np.array``: a copy, as a lazy array."""
+    """Implement ``np.array``: a copy, as a lazy array."""
     if like is not None:
         refuse("np.array with like=", "Leave the option out.")
     if dtype is not None:
         door.check_dtype(np.dtype(dtype), "the new array")
     letter = "K" if order is None else order_letter(order)
     own = None if copy is None else _own_array(value, copy=copy)
-    if own is not None:  # whether it is a copy, NumPy leaves to the object
+    if own is not None:  # NumPy lets the object decide whether it is a copy
         return array(own, dtype, copy=None if copy else False, order=order, ndmin=ndmin)
     value = value if subok and issubclass(type(value), np.ndarray) else as_converted(value, dtype)
     if copy is False:
@@ -178,13 +178,13 @@ def array(
 
 @implements(np.asanyarray)
 def asanyarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, **options: Any) -> Any:
-    """``np.asanyarray``: as ``np.asarray``, but for arrays with operators of their own, which stay what they are."""
+    """Implement ``np.asanyarray``: like ``np.asarray``, but arrays with operators of their own stay what they are."""
     return asarray(door.variable(a) if isinstance(a, np.ndarray) else a, dtype, order, copy=copy, **options)
 
 
 @implements(np.asarray)
 def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, **options: Any) -> Any:
-    """``np.asarray``: the array itself, where it is one of this dtype."""
+    """Implement ``np.asarray``: the array itself, if it has this dtype."""
     own = tensor(a) if isinstance(a, Tensor) else None if copy else door.lazily(a)  # without labels
     a = a if own is None else own
     if not copy and _is_array(a, dtype) and (isinstance(a, Tensor) or np.asarray(a, order=order) is a):  # type: ignore[call-overload]
@@ -197,7 +197,7 @@ def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool |
 
 
 def _own_array(value: Any, *, copy: bool) -> Any:
-    """What an object of the user's gives as its array, as a copy if that is wanted; None where it does not, or knows of no copies."""
+    """Return the array that a user's object gives, as a copy if that is wanted; None if it gives none, or supports no copies."""
     method = getattr(type(value), "__array__", None)
     if not copy:
         return door.lazily(value)
@@ -206,7 +206,7 @@ def _own_array(value: Any, *, copy: bool) -> Any:
 
 
 def _in_order(x: Tensor, letter: str) -> Tensor:
-    """The array itself where it lies in that order, else a copy."""
+    """Return the array itself if it has that memory order, else a copy."""
     if x.ndim < 2:
         return x
     return FUNCTIONS[np.ascontiguousarray if letter == "C" else np.asfortranarray](x)
@@ -216,14 +216,14 @@ _NO_COPY = "Unable to avoid copy while creating an array as requested."
 
 
 def _is_array(value: Any, dtype: Any) -> bool:
-    """Whether a value is an array of that dtype, if one is asked for; NumPy's own where NumPy has computed with plain values."""
+    """Return whether a value is an array of ``dtype``, if that is given; a plain NumPy array counts, too."""
     known = isinstance(value, Tensor) and value.type.form == "array"
     return (known or type(value) is np.ndarray) and (dtype is None or value.dtype == dtype)
 
 
 @implements(np.arange)
 def arange(*bounds: Any, start: Any = 0, stop: Any = None, step: Any = 1, dtype: Any = None, **options: Any) -> Tensor:
-    """``np.arange`` of integers that are known or sizes; of floats that are known."""
+    """Implement ``np.arange`` of known integers or sizes, or of known floats."""
     given_bounds: list[Any] = list(bounds)
     if stop is not None:
         given_bounds[:1] = [*(bounds[:1] or (start,)), stop]
@@ -249,7 +249,7 @@ def arange(*bounds: Any, start: Any = 0, stop: Any = None, step: Any = 1, dtype:
     ramp = ramp * by if by != 1 else ramp
     ramp = ramp + size_node(low) if low != 0 else ramp
     if dtype is None and any(getattr(b, "dtype", None) == np.uint64 for b in bounds):
-        dtype = np.float64  # as NumPy has it: of int64 and uint64
+        dtype = np.float64  # as in NumPy: of int64 and uint64
     return done(astype(ramp, dtype) if dtype is not None else ramp)
 
 
@@ -279,7 +279,7 @@ def linspace(
     axis: int = 0,
     **options: Any,
 ) -> Any:
-    """``np.linspace`` between numbers or arrays."""
+    """Implement ``np.linspace`` between numbers or arrays."""
     options.pop("device", None)
     if not any(map(has_lazy, (start, stop, num))):
         found: Any = np.linspace(start, stop, num, endpoint, bool(retstep), dtype, axis)  # type: ignore[call-overload]
@@ -304,13 +304,13 @@ def linspace(
 
 
 def _inexact(nodes: list[Node]) -> np.dtype[Any]:
-    """The dtype that NumPy computes in: of the strong operands and a Python float."""
+    """Return the dtype that NumPy computes in: of the strong operands and a Python float."""
     weak = {"b": 0, "i": 0, "f": 0.0, "c": 0j}
     return np.result_type(*(weak[n.type.dtype.kind] if n.type.form == "python" else n.type.dtype for n in nodes), 0.0)
 
 
 def _spaced(low: Node, high: Node, n: Size, *, endpoint: bool) -> tuple[Node, Node]:
-    """``n`` values from ``low`` on, along a new first axis, and their distance."""
+    """Return ``n`` values from ``low`` on, along a new first axis, and their distance."""
     distance = high - low
     count = n - 1 if endpoint else n
     shape = (n, *distance.type.shape)
@@ -322,13 +322,13 @@ def _spaced(low: Node, high: Node, n: Size, *, endpoint: bool) -> tuple[Node, No
     step = distance / parts
     values = scalar.where(scalar.equal(step, 0), ramp / parts * distance, ramp * step)
     values = (values if is_at_least(count, 1) else scalar.where(several, values, ramp * distance)) + low
-    if endpoint:  # the last element is the end itself, not what rounding makes of it
+    if endpoint:  # the last element is the end itself, without rounding
         values = scalar.where(_is_last(shape), high, values)
     return values, to_form(step, "scalar") if step.type.form == "python" else step
 
 
 def _is_last(shape: tuple[Size, ...]) -> Node:
-    """Which elements are in the last row, where that is not the first one, too."""
+    """Return a mask of the elements in the last row, if that is not the first one, too."""
     last = scalar.equal(iota(shape, 0), size_node(shape[0] - 1))
     return last if is_at_least(shape[0], 2) else scalar.logical_and(last, scalar.greater(size_node(shape[0]), 1))
 
@@ -337,7 +337,7 @@ def _is_last(shape: tuple[Size, ...]) -> Node:
 def logspace(
     start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
 ) -> Any:
-    """``np.logspace``: powers of ``base``."""
+    """Implement ``np.logspace``: powers of ``base``."""
     if np.ndim(base):
         refuse("np.logspace with several bases", "Call it for each base.")
     powers = linspace(start, stop, num, endpoint, axis=axis)
@@ -347,7 +347,7 @@ def logspace(
 
 @implements(np.geomspace)
 def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
-    """``np.geomspace`` between real numbers of one sign."""
+    """Implement ``np.geomspace`` between real numbers of one sign."""
     low, high = node_of(start), node_of(stop)
     if "c" in {low.type.dtype.kind, high.type.dtype.kind}:
         refuse("np.geomspace between complex numbers", "Write start * (stop / start) ** np.linspace(0, 1, n).")
@@ -376,7 +376,7 @@ def _not_zero(x: Node) -> Node:
 
 @implements(np.eye)
 def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = float, order: str = "C", **options: Any) -> Tensor:
-    """``np.eye``."""
+    """Implement ``np.eye``."""
     del options
     order_letter(order, "CF")
     shape = _shape((N, N if M is None else M))
@@ -389,7 +389,7 @@ implements(np.identity)(lambda n, dtype=None, **_: eye(n, dtype=dtype or float))
 
 @implements(np.tri)
 def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = float, **options: Any) -> Tensor:
-    """``np.tri``."""
+    """Implement ``np.tri``."""
     del options
     shape = _shape((N, N if M is None else M))
     return done(astype(scalar.greater_equal(iota(shape, 0) + k, iota(shape, 1)), dtype))

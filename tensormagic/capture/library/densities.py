@@ -1,7 +1,7 @@
-"""The distributions of ``scipy.stats`` in captured code: what is standard about each, and what location and scale do to it.
+"""The distributions of ``scipy.stats`` in captured code: the standard form of each, shifted and scaled.
 
-A distribution is an object, and NumPy's protocol does not reach its methods: captured code sees a stand-in, whose methods are ours
-for lazy arrays and SciPy's for others.
+A distribution is an object, and NumPy's protocol does not reach its methods: captured code sees a stand-in, whose
+methods are ours for lazy arrays and SciPy's for others.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Function = Callable[..., Node]
 
 @dataclass(frozen=True, kw_only=True)
 class Density:
-    """A distribution in its standard form; functions take the value, then the shape parameters.
+    """Represents a distribution in its standard form; functions take the value, then the shape parameters.
 
     Parameters
     ----------
@@ -69,12 +69,12 @@ class Density:
     discrete: bool = False
 
     def top(self, shapes: list[Node]) -> Node | float:
-        """The upper end of the support."""
+        """Return the upper end of the support."""
         return self.high(*shapes) if callable(self.high) else self.high
 
     @property
     def within(self) -> float:
-        """A value in the support, which replaces values outside of it, so that formulas and derivatives are defined there."""
+        """Return a value in the support, which replaces values outside of it, so that formulas and derivatives are defined there."""
         if self.discrete:
             return self.low
         if self.low == -INF:
@@ -87,7 +87,7 @@ SEVERAL: dict[str, dict[str, Callable[..., Any]]] = {}  # methods of the distrib
 
 
 def number(value: Any) -> Node:
-    """An operand as SciPy's distributions take it: float64, and a NumPy scalar where it has no axes."""
+    """Return an operand as SciPy's distributions take it: float64, and a NumPy scalar where it has no axes."""
     node = node_of(value)
     node = to_form(node, "scalar") if not node.type.shape else node
     return astype(node, np.float64)
@@ -95,7 +95,7 @@ def number(value: Any) -> Node:
 
 @dataclass(frozen=True)
 class Place:
-    """The operands of one call: the standardised value, the shape parameters, scale, and whether they are allowed."""
+    """Represents the operands of one call: the standardised value, the shape parameters, scale, and whether they are allowed."""
 
     z: Node
     shapes: list[Node]
@@ -127,7 +127,7 @@ def _bound(density: Density, args: tuple[Any, ...], options: dict[str, Any]) -> 
 
 
 def _finish(place: Place, value: Node) -> Tensor:
-    """The value where parameters and argument are numbers that are allowed, else nan."""
+    """Return the value where the parameters are allowed and the argument is not nan, else nan."""
     known = scalar.logical_and(place.allowed, scalar.logical_not(scalar.isnan(place.z)))
     return wrap(context.record(scalar.where(known, value, np.nan)))
 
@@ -154,7 +154,7 @@ def _plain(density: Density, x: Any, *args: Any, **options: Any) -> Tensor:
 
 
 def _cumulative(name: str, below: float, above: float) -> Callable[..., Tensor]:
-    """A method for the probability below a value; ``below`` and ``above`` are its values beyond the ends of the support."""
+    """Return a method for the probability below a value; ``below`` and ``above`` are its values beyond the ends of the support."""
 
     def method(density: Density, x: Any, *args: Any, **options: Any) -> Tensor:
         place = _placed(density, x, args, options)
@@ -169,7 +169,7 @@ def _cumulative(name: str, below: float, above: float) -> Callable[..., Tensor]:
 
 
 def _of(density: Density, name: str) -> Function:
-    """The function of that name, from its own formula or from that of the complement or the logarithm's argument."""
+    """Return the function of that name, from its own formula or from that of the complement or the logarithm's argument."""
     own = getattr(density, name)
     if own is not None:
         return own
@@ -211,7 +211,7 @@ METHODS = ("logpdf", "pdf", "logpmf", "pmf", *_CUMULATIVE, "ppf")
 
 
 def method_of(name: str, method: str) -> Callable[..., Any] | None:
-    """Our method of a distribution of SciPy; None where there is none."""
+    """Return our method for a distribution of SciPy; None if there is none."""
     if name in SEVERAL:
         return SEVERAL[name].get(method)
     density = TABLE.get(name)
@@ -223,7 +223,7 @@ def method_of(name: str, method: str) -> Callable[..., Any] | None:
 
 
 def is_distribution(value: Any) -> bool:
-    """Whether a value is a distribution of SciPy, or one with its parameters."""
+    """Return whether a value is a distribution of SciPy, or one with its parameters."""
     kind = type(value)
     return module_of(kind).startswith("scipy.stats.") and (
         hasattr(value, "logpdf") or hasattr(value, "logpmf") or hasattr(value, "rvs")
@@ -235,19 +235,19 @@ def _has_values() -> bool:
 
 
 def stand_in(value: Any) -> Any:
-    """A distribution as captured code sees it."""
+    """Return a distribution as captured code sees it."""
     if type(value).__name__ == "gaussian_kde":
         return kernel_density.stand_in(value)
     inner = getattr(value, "dist", None)
     if inner is not None:
         if (made := _lazy.get(value)) is not None:
-            return made  # in an earlier cell, of lazy parameters
+            return made  # made in an earlier cell, with lazy parameters
         return Frozen(value, Distribution(inner), value.args, value.kwds)
     return Distribution(value)
 
 
 def _nothing() -> None:
-    """What is not there."""
+    """Return None, as a reference to a freed object does."""
 
 
 def _set(distribution: Any, name: str, value: Any) -> None:
@@ -257,11 +257,11 @@ def _set(distribution: Any, name: str, value: Any) -> None:
     setattr(distribution, name, Loan(f"the attribute {name} of a distribution").lent(value))
 
 
-_lazy: WeakKeyDictionary[Any, Frozen] = WeakKeyDictionary()  # by SciPy's distribution that cells have handed on
+_lazy: WeakKeyDictionary[Any, Frozen] = WeakKeyDictionary()  # by SciPy's distribution that cells have returned
 
 
 class Distribution(StandIn):
-    """A distribution as captured code sees it: our methods on lazy arrays, SciPy's on others."""
+    """Represents a distribution as captured code sees it: our methods on lazy arrays, SciPy's on others."""
 
     def __init__(self, wrapped: Any) -> None:
         vars(self)["__wrapped__"] = wrapped
@@ -271,21 +271,21 @@ class Distribution(StandIn):
 
     @property
     def own_class(self) -> type:
-        """SciPy's class of the distribution."""
+        """Return SciPy's class of the distribution."""
         return type(self.__wrapped__)
 
     def real(self) -> Any:
-        """SciPy's own."""
+        """Return SciPy's own distribution."""
         return self.__wrapped__
 
     @property
     def identity(self) -> Any:
-        """SciPy's own."""
+        """Return SciPy's own distribution."""
         return self.__wrapped__
 
     @property
     def title(self) -> str:
-        """The name in ``scipy.stats``."""
+        """Return the name in ``scipy.stats``."""
         kind = type(self.__wrapped__).__name__
         return getattr(self.__wrapped__, "name", None) or kind.removesuffix("_gen")
 
@@ -316,7 +316,7 @@ class Distribution(StandIn):
 
 
 class Frozen(StandIn, Deferred):
-    """A distribution with its parameters, as captured code sees it; where it is handed on, it is SciPy's own, with their values."""
+    """Represents a distribution with its parameters; other code gets SciPy's own, with their values."""
 
     said = "a distribution"
 
@@ -332,7 +332,7 @@ class Frozen(StandIn, Deferred):
 
     @property
     def identity(self) -> Any:
-        """SciPy's own."""
+        """Return SciPy's own distribution."""
         return self.real()
 
     def __repr__(self) -> str:
@@ -342,11 +342,11 @@ class Frozen(StandIn, Deferred):
 
     @property
     def own_class(self) -> type:
-        """SciPy's class of the distribution, where that is known."""
+        """Return SciPy's class of the distribution, where that is known."""
         return type(self.real())
 
     def real(self) -> Any:
-        """SciPy's frozen distribution; lazy parameters are replaced by their values if these are available."""
+        """Return SciPy's frozen distribution; lazy parameters are replaced by their values if these are available."""
         if self.__wrapped__ is not None:
             return self.__wrapped__
         if not _has_values():
@@ -360,18 +360,18 @@ class Frozen(StandIn, Deferred):
 
     @property
     def parts(self) -> Sequence[Any]:
-        """The parameters, where one is lazy."""
+        """Return the parameters if one is lazy; else none."""
         return [] if self.__wrapped__ is not None else [*self._args, *self._options.values()]
 
     @property
     def form(self) -> Any:
-        """What a trace depends on: the distribution and how its parameters are given; SciPy's object itself if it was given."""
+        """Return what a trace depends on: the distribution and how its parameters are given; SciPy's object itself if it was given."""
         named = tuple(self._options)
         return (self._of.title, len(self._args), named) if self.__wrapped__ is None else (id(self.__wrapped__), self)
 
     @property
     def again(self) -> Callable[[Sequence[Any]], Any]:
-        """The distribution with other parameters."""
+        """Return a function that makes the distribution with other parameters."""
         if (wrapped := self.__wrapped__) is not None:
             return lambda _: wrapped
         of, count, names = self._of, len(self._args), list(self._options)
@@ -406,12 +406,12 @@ class Frozen(StandIn, Deferred):
         return call if self.__wrapped__ is None else noted(call, getattr(self.__wrapped__, name))
 
     def _made(self, name: str, *operands: Any, **named: Any) -> Any:
-        """What SciPy's own method gives."""
+        """Return the result of SciPy's own method."""
         whole = self._real(name) if self.__wrapped__ is None else self.__wrapped__
         return getattr(whole, name)(*operands, **named)
 
     def _real(self, name: str) -> Any:
-        """SciPy's own, with the values of the parameters."""
+        """Return SciPy's own distribution, with the values of the parameters."""
         loan = Loan(f"the {name} of a distribution")
         args, options = [loan.lent(a) for a in self._args], {k: loan.lent(v) for k, v in self._options.items()}
         return self._of.__wrapped__(*args, **options)
@@ -428,6 +428,6 @@ def _advice(title: str) -> str:
 
 
 def _refusal(title: str, method: str, distribution: str) -> CaptureError:
-    """The error for a method that cannot be captured without values."""
+    """Return the error for a method that cannot be captured without values."""
     draws = "Draw the numbers in a separate cell, and use the array here."
     return CaptureError(f"{title} is not captured", draws if method == "rvs" else _advice(distribution))

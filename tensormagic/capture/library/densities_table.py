@@ -1,4 +1,4 @@
-"""The formulas of the distributions of ``scipy.stats`` that are captured, in SciPy's parametrisation."""
+"""The formulas of the captured distributions of ``scipy.stats``, in SciPy's parametrisation."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _probability(p: Node) -> Node:
 
 
 def ndtr(z: Node) -> Node:
-    """The distribution function of the normal distribution."""
+    """Return the distribution function of the normal distribution."""
     return 0.5 * special.erfc(z * -math.sqrt(0.5))
 
 
@@ -231,13 +231,13 @@ TABLE.update({
 
 
 def _done(node: Node) -> Tensor:
-    """A result without its axes of extent 1."""
+    """Return a result without its axes of extent 1."""
     shape = tuple(s for s in node.type.shape if s != 1)
     return wrap(context.record(reshape(node, shape) if len(shape) != node.type.ndim else node))
 
 
 def _covariance(mean: Any, cov: Any) -> tuple[Node, Node]:
-    """Mean vector and covariance matrix, as SciPy completes them."""
+    """Return a mean vector and a covariance matrix, with SciPy's defaults filled in."""
     m = None if mean is None else number(mean)
     c = number(1.0 if cov is None else cov)
     if c.type.ndim > 2:
@@ -284,13 +284,13 @@ def _normal_logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool 
 
 def _normal_entropy(mean: Any = None, cov: Any = 1) -> Node:
     m, c = _covariance(mean, cov)
-    c = reshape(c, (m.type.shape[0],) * 2)  # of these extents at every call
+    c = reshape(c, (m.type.shape[0],) * 2)  # with these extents at every call
     logdet = 2 * reduce_sum(log(diagonals(linalg.cholesky(c))), (0,))
     return 0.5 * (astype(size_node(m.type.shape[0]), np.float64) * (2 * _LOG_ROOT_2PI + 1) + logdet)
 
 
 def _dirichlet_logpdf(x: Any, alpha: Any) -> Node:
-    """Values are not checked: SciPy raises for points that are not on the simplex."""
+    """Return the logarithm of the Dirichlet density; points off the simplex, for which SciPy raises, are not checked."""
     a, points = number(alpha), number(x)
     if a.type.ndim != 1 or not points.type.ndim:
         raise ShapeError("Parameter vector 'a' must be one dimensional, and x a vector or a matrix")

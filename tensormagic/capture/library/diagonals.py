@@ -28,7 +28,7 @@ from tensormagic.ops.update import zeros_like
 
 @implements(np.diagonal, method="diagonal")
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """``np.diagonal``."""
+    """Implement ``np.diagonal``."""
     x = tensor(a)
     if x.ndim < 2:
         raise ShapeError("diag requires an array of at least two dimensions")
@@ -42,7 +42,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 def _diagonal(moved: Node, offset: int) -> Node:
-    """The diagonal of the last two axes."""
+    """Return the diagonal of the last two axes."""
     *lead, rows, columns = moved.type.shape
     below: Size = rows + min(offset, 0)
     right: Size = columns - max(offset, 0)
@@ -57,7 +57,7 @@ def _diagonal(moved: Node, offset: int) -> Node:
 
 @implements(np.diag)
 def diag(v: Any, k: int = 0) -> Any:
-    """``np.diag``."""
+    """Implement ``np.diag``."""
     x = node_of(v)
     if x.type.ndim == 2:
         return diagonal(v, k)
@@ -67,21 +67,21 @@ def diag(v: Any, k: int = 0) -> Any:
 
 
 def _on_diagonal(x: Node, k: int) -> Node:
-    """The square matrix with ``x`` on its ``k``-th diagonal: each row and column reads its own element."""
+    """Return the square matrix with ``x`` on its ``k``-th diagonal: each row and column reads its own element."""
     n = x.type.shape[0]
     extent = n + abs(k)
     shape = (extent, extent)
     zero = broadcast(node_of(x.type.dtype.type(0)), (abs(k),)) if k else None
     row = x
     if zero is not None:
-        row = concatenate([zero, x] if k > 0 else [x, zero], 0)  # by its column
+        row = concatenate([zero, x] if k > 0 else [x, zero], 0)  # at its column
     on = scalar.equal(iota(shape, 1), iota(shape, 0) + k if k else iota(shape, 0))
     return scalar.where(on, broadcast(row, shape), x.type.dtype.type(0))
 
 
 @implements(np.diagflat)
 def diagflat(v: Any, k: int = 0) -> Any:
-    """``np.diagflat``."""
+    """Implement ``np.diagflat``."""
     return diag(tensor(v).ravel(), k)
 
 
@@ -99,7 +99,7 @@ def _triangle(keep: Any) -> Any:
 
 
 def _whole(k: Any) -> Any:
-    """The number of a diagonal as an int: NumPy accepts floats too, with its deprecation warning."""
+    """Return the number of a diagonal as an int: NumPy accepts floats too, with its deprecation warning."""
     if not isinstance(k, float | np.floating):
         return k
     told(np.tri, 1, 1, k)
@@ -113,7 +113,7 @@ implements(np.triu)(_triangle(scalar.greater_equal))
 
 
 def _from_array(function: Any) -> Any:
-    """``np.tril_indices_from`` and its kin: the indices for an array's extents, as numbers."""
+    """Return ``np.tril_indices_from`` or the like: the indices for an array's extents, as numbers."""
 
     def indices(arr: Any, k: int = 0) -> Any:
         x = array_alone(arr)
@@ -144,7 +144,7 @@ implements(np.diag_indices)(_of_numbers(np.diag_indices))
 
 @implements(np.diag_indices_from)
 def diag_indices_from(arr: Any) -> Any:
-    """``np.diag_indices_from``."""
+    """Implement ``np.diag_indices_from``."""
     x = tensor(arr)
     if x.ndim < 2:
         raise ShapeError("input array must be at least 2-d")
@@ -155,7 +155,7 @@ def diag_indices_from(arr: Any) -> Any:
 
 @implements(np.vander)
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
-    """``np.vander``: each power is the one before times ``x``, as NumPy computes it."""
+    """Implement ``np.vander``: each power is the one before times ``x``, as NumPy computes it."""
     value = node_of(x)
     if value.type.ndim != 1:
         raise ShapeError("x must be a one-dimensional array or sequence.")

@@ -1,4 +1,4 @@
-"""``scipy.spatial.distance`` on lazy arrays: distances between rows, composed of what is captured."""
+"""``scipy.spatial.distance`` on lazy arrays: distances between rows, composed of captured functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _weights(w: Any) -> Any:
 
 
 def _minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
-    """The p-norm of the difference; where it is 0, its derivative is 0."""
+    """Return the p-norm of the difference; where it is 0, its derivative is 0."""
     size = np.abs(u - v)
     if w is not None:
         size = size * _weights(w) ** (1.0 / p)
@@ -125,7 +125,7 @@ def _rows(x: Any, name: str) -> Any:
 
 @implements("scipy.spatial.cdist")
 def cdist(XA: Any, XB: Any, metric: Any = "euclidean", **options: Any) -> Any:
-    """``scipy.spatial.distance.cdist``: in float64, as there."""
+    """Implement ``scipy.spatial.distance.cdist``: in float64, as in SciPy."""
     measure = _metric("cdist", metric, options)
     u, v = _rows(XA, "XA"), _rows(XB, "XB")
     if not same(u.node.type.shape[1], v.node.type.shape[1]):
@@ -135,7 +135,7 @@ def cdist(XA: Any, XB: Any, metric: Any = "euclidean", **options: Any) -> Any:
 
 @implements("scipy.spatial.pdist")
 def pdist(X: Any, metric: Any = "euclidean", **options: Any) -> Any:
-    """``scipy.spatial.distance.pdist``: in float64, as there."""
+    """Implement ``scipy.spatial.distance.pdist``: in float64, as in SciPy."""
     measure = _metric("pdist", metric, options)
     x = tensor(X)
     if x.ndim != 2:

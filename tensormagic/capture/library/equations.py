@@ -1,4 +1,4 @@
-"""Equations whose solution is a tensor, and least squares, as ``np.linalg`` has them."""
+"""Equations whose solution is a tensor, and least squares, as in ``np.linalg``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tensormagic.ops.scalars import scalar
 
 @implements(np.linalg.tensorsolve)
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
-    """``np.linalg.tensorsolve``."""
+    """Implement ``np.linalg.tensorsolve``."""
     x, right = node_of(a), node_of(b)
     rank = x.type.ndim
     if axes is not None:
@@ -44,7 +44,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
 
 @implements(np.linalg.tensorinv)
 def tensorinv(a: Any, ind: int = 2) -> Any:
-    """``np.linalg.tensorinv``."""
+    """Implement ``np.linalg.tensorinv``."""
     if ind <= 0:
         raise ValueError("Invalid ind argument.")
     x = node_of(a)
@@ -57,7 +57,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 
 @implements(np.linalg.lstsq)
 def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
-    """``np.linalg.lstsq``; residuals, where there are some, are those of a matrix of full rank, and an error else."""
+    """Implement ``np.linalg.lstsq``; residuals, if there are any, are those of a matrix of full rank, and an error otherwise."""
     x, right = node_of(a), node_of(b)
     if rcond is not None and not isinstance(rcond, int | float):
         refuse("np.linalg.lstsq with a bound that is captured", "Write rcond as a number.")
@@ -77,14 +77,14 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 
 
 def residuals(x: Node, columns: Node, bound: float | None, dtype: Any) -> Tensor:
-    """Sums of squares, or nothing, where there are not more equations than unknowns."""
+    """Return sums of squared residuals; empty unless there are more equations than unknowns."""
     if taller(*x.type.shape):
         return done(least_squares.residuals(x, columns, bound))
     return done(constant(np.zeros(0, dtype)))
 
 
 def taller(rows: Size, columns: Size) -> bool:
-    """Whether there are more rows than columns; the graph is guarded by the answer."""
+    """Return whether there are more rows than columns; the graph is guarded by the answer."""
     if isinstance(rows, int) and isinstance(columns, int):
         return rows > columns
     seen = hint(rows), hint(columns)

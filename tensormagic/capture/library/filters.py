@@ -38,7 +38,7 @@ _MODES = {
 
 
 def _folded(index: Node, n: Size, mode: str) -> Node:
-    """Indices beyond the ends, as the place that they mean."""
+    """Return indices with those beyond the ends replaced by the places that ``mode`` maps them to."""
     count = size_node(n)
     if mode in {"nearest", "constant"}:
         return scalar.minimum(scalar.maximum(index, 0), count - 1)
@@ -50,7 +50,7 @@ def _folded(index: Node, n: Size, mode: str) -> Node:
 
 
 def windows(x: Node, axis: int, index: Node, mode: str, outside: Any) -> Node:
-    """The elements of ``x`` along an axis at ``index``, two axes in the place of one."""
+    """Return the elements of ``x`` along an axis at ``index``, two axes in the place of one."""
     n = x.type.shape[axis]
     taken = gather(x, _folded(index, n, mode), axis)
     if mode != "constant":
@@ -63,7 +63,7 @@ def windows(x: Node, axis: int, index: Node, mode: str, outside: Any) -> Node:
 
 
 def _sliding(out: Size, count: Size, start: Size, sign: int) -> Node:
-    """``start + i + sign * k`` for every place ``i`` and every weight ``k``."""
+    """Return ``start + i + sign * k`` for every place ``i`` and every weight ``k``."""
     shape = (out, count)
     place, weight = iota(shape, 0), iota(shape, 1)
     return (place + weight if sign > 0 else place - weight) + size_node(start)
@@ -73,7 +73,7 @@ def _sliding(out: Size, count: Size, start: Size, sign: int) -> Node:
 
 
 def _filter(name: str, input: Any, weights: Node, axis: int, output: Any, mode: str, cval: Any, start: Size) -> Tensor:
-    """``out[i] = sum(weights[k] * input[start + i + k])``, in float64, given in the dtype of the input."""
+    """Return ``out[i] = sum(weights[k] * input[start + i + k])``, in float64, cast to the dtype of the input."""
     x = node_of(input)
     if mode not in _MODES:
         raise RuntimeError("boundary mode not supported")
@@ -104,7 +104,7 @@ def correlate1d(
     cval: Any = 0.0,
     origin: int = 0,
 ) -> Any:
-    """``scipy.ndimage.correlate1d``."""
+    """Implement ``scipy.ndimage.correlate1d``."""
     w = node_of(weights)
     start = -(apply("floordiv", w.type.size, 2) + int(origin))
     return _filter("correlate1d", input, w, axis, output, mode, cval, start)
@@ -120,7 +120,7 @@ def convolve1d(
     cval: Any = 0.0,
     origin: int = 0,
 ) -> Any:
-    """``scipy.ndimage.convolve1d``."""
+    """Implement ``scipy.ndimage.convolve1d``."""
     w = node_of(weights)
     count = w.type.size
     even = 1 - apply("mod", count, 2)
@@ -149,7 +149,7 @@ def _checked(mode: Any, boundary: Any) -> str:
 
 
 def _swapped(mode: str, x: Node, y: Node) -> bool:
-    """Whether mode "valid" swaps the operands; the graph is guarded by the answer."""
+    """Return whether mode "valid" swaps the operands; the graph is guarded by the answer."""
     pairs = list(zip(x.type.shape, y.type.shape, strict=True))
     seen = [(hint(s), hint(t)) for s, t in pairs]
     if mode != "valid":
@@ -169,7 +169,7 @@ def _swapped(mode: str, x: Node, y: Node) -> bool:
 
 
 def _planes(x: Node, y: Node, mode: str, boundary: str, filling: Any, sign: int) -> Node:
-    """``out[i] = sum(y[k] * x[start + i + sign * k])`` along each axis."""
+    """Return ``out[i] = sum(y[k] * x[start + i + sign * k])`` along each axis."""
     dtype = np.result_type(x.type.dtype, y.type.dtype)
     x, y = astype(x, dtype), astype(y, dtype)
     rank = x.type.ndim
@@ -194,7 +194,7 @@ def _two(name: str, in1: Any, in2: Any) -> tuple[Node, Node]:
 
 @implements("scipy.signal.convolve2d")
 def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
-    """``scipy.signal.convolve2d``: by windows, for kernels that are small beside the image."""
+    """Implement ``scipy.signal.convolve2d``: by windows, for kernels that are small beside the image."""
     x, y = _two("convolve2d", in1, in2)
     way = _checked(mode, boundary)
     if _swapped(mode, x, y):
@@ -204,7 +204,7 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
 
 @implements("scipy.signal.correlate2d")
 def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
-    """``scipy.signal.correlate2d``: by windows, for kernels that are small beside the image."""
+    """Implement ``scipy.signal.correlate2d``: by windows, for kernels that are small beside the image."""
     x, y = _two("correlate2d", in1, in2)
     way = _checked(mode, boundary)
     turned = _swapped(mode, x, y)
@@ -215,7 +215,7 @@ def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", 
 
 
 def _of_any_rank(name: str, in1: Any, in2: Any, mode: str) -> Tensor:
-    """``scipy.signal.convolve`` of vectors by NumPy's, of higher ranks by windows."""
+    """Implement ``scipy.signal.convolve`` of vectors by NumPy's, of higher ranks by windows."""
     x, y = node_of(in1), node_of(in2)
     if x.type.ndim != y.type.ndim:
         raise ValueError("volume and kernel should have the same dimensionality")
@@ -248,13 +248,13 @@ def _as_tensor(size: Size) -> Any:
 
 @implements("scipy.signal.convolve")
 def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
-    """``scipy.signal.convolve``."""
+    """Implement ``scipy.signal.convolve``."""
     return _of_any_rank("convolve", in1, in2, mode)
 
 
 @implements("scipy.signal.fftconvolve")
 def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
-    """``scipy.signal.fftconvolve`` over all axes; computed as ``convolve``, in floating point."""
+    """Implement ``scipy.signal.fftconvolve`` over all axes; computed as ``convolve``, in floating point."""
     if axes is not None:
         refuse("scipy.signal.fftconvolve with axes=", "Leave axes out.")
     x, y = node_of(in1), node_of(in2)

@@ -1,4 +1,4 @@
-"""What SciPy checks before it calls LAPACK: that the elements of its operands are finite, unless ``check_finite`` is false."""
+"""SciPy's check before it calls LAPACK: the elements of its operands must be finite, unless ``check_finite`` is false."""
 
 from __future__ import annotations
 

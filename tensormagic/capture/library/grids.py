@@ -1,4 +1,4 @@
-"""NumPy's grids and index tricks in captured code: meshgrid, mgrid, ogrid, r_, c_, ix_, indices and their kin."""
+"""NumPy's grids and index tricks in captured code: meshgrid, mgrid, ogrid, r_, c_, ix_, indices and the like."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tensormagic.ops.scalars import scalar
 
 @implements(np.meshgrid)
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
-    """``np.meshgrid``."""
+    """Implement ``np.meshgrid``."""
     if indexing not in {"xy", "ij"}:
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     rows = [tensor(x).reshape(-1) for x in xi]
@@ -45,7 +45,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 @implements(np.indices)
 def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
-    """``np.indices``."""
+    """Implement ``np.indices``."""
     dimensions = tuple(dimensions) if isinstance(dimensions, Iterator) else dimensions
     if not isinstance(dimensions, tuple | list) and not np.ndim(dimensions):
         raise TypeError("np.indices takes a sequence of extents")
@@ -59,7 +59,7 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
 
 @implements(np.fromfunction)
 def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **options: Any) -> Any:
-    """``np.fromfunction``: the function of the indices along each axis."""
+    """Implement ``np.fromfunction``: the function is called with the indices along each axis."""
     if like is not None:
         refuse("np.fromfunction with like=", "Leave the option out.")
     sizes = shape_of(shape)
@@ -68,7 +68,7 @@ def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = N
 
 @implements(np.ix_)
 def ix_(*args: Any) -> Any:
-    """``np.ix_``."""
+    """Implement ``np.ix_``."""
     found = []
     for k, arg in enumerate(args):
         x = as_indices(arg)
@@ -89,7 +89,7 @@ def ix_(*args: Any) -> Any:
 
 
 def _flat_order(shape: tuple[Size, ...], order: str) -> list[int]:
-    """The axes from the one that changes fastest on."""
+    """Return the axes, starting with the one that changes fastest."""
     if order not in {"C", "F"}:
         raise ValueError(f"order must be one of 'C' or 'F' (got {order!r})")
     axes = list(range(len(shape)))
@@ -98,7 +98,7 @@ def _flat_order(shape: tuple[Size, ...], order: str) -> list[int]:
 
 @implements(np.unravel_index)
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
-    """``np.unravel_index``; an index out of bounds is a ValueError when the graph runs."""
+    """Implement ``np.unravel_index``; an index out of bounds is a ValueError when the graph runs."""
     sizes = shape_of(shape)
     node = as_indices(indices)
     if node.type.dtype.kind not in "iu":
@@ -117,7 +117,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
 
 @implements(np.ravel_multi_index)
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Any:
-    """``np.ravel_multi_index``; an index out of bounds is a ValueError when the graph runs, or wraps, or is clipped."""
+    """Implement ``np.ravel_multi_index``; an index out of bounds is a ValueError when the graph runs, or wraps, or is clipped."""
     sizes = shape_of(dims)
     rows = multi_index
     if isinstance(rows, Tensor | np.ndarray):
@@ -153,7 +153,7 @@ def _within(index: Node, extent: Size, mode: str) -> Node:
 
 
 def _span(item: slice) -> Any:
-    """The values that a slice in brackets means: a range, or for an imaginary step so many with both ends."""
+    """Return the values of a slice in brackets: a range, or for an imaginary step so many values with both ends."""
     start = 0 if item.start is None else item.start
     step = 1 if item.step is None else item.step
     if isinstance(step, complex):
@@ -162,22 +162,22 @@ def _span(item: slice) -> Any:
 
 
 class _Of(StandIn):
-    """An object of NumPy's, by its name there."""
+    """Represents an object of NumPy's, by its name there."""
 
     __name__: str
 
     def real(self) -> Any:
-        """NumPy's own."""
+        """Return NumPy's own object."""
         return getattr(np, self.__name__)
 
     @property
     def own_class(self) -> type:
-        """NumPy's class of it."""
+        """Return NumPy's class of the object."""
         return type(self.real())
 
     @property
     def identity(self) -> Any:
-        """NumPy's own."""
+        """Return NumPy's own object."""
         return self.real()
 
     def __repr__(self) -> str:
@@ -185,7 +185,7 @@ class _Of(StandIn):
 
 
 class Joined(_Of):
-    """``np.r_`` and ``np.c_``: slices as ranges, joined along an axis."""
+    """Represents ``np.r_`` or ``np.c_``: slices as ranges, joined along an axis."""
 
     def __init__(self, name: str, axis: int, ndmin: int, trans1d: int) -> None:
         self.__name__ = name
@@ -221,7 +221,7 @@ class Joined(_Of):
 
 
 def _placed(x: Node, ndmin: int, trans1d: int) -> Node:
-    """``x`` with at least ``ndmin`` axes, its own ones placed where ``trans1d`` says."""
+    """Return ``x`` with at least ``ndmin`` axes, its own ones placed where ``trans1d`` says."""
     missing = ndmin - x.type.ndim
     if missing <= 0:
         return x
@@ -232,7 +232,7 @@ def _placed(x: Node, ndmin: int, trans1d: int) -> Node:
 
 
 class Grid(_Of):
-    """``np.mgrid`` and ``np.ogrid``: a grid of the ranges in brackets, whole or open."""
+    """Represents ``np.mgrid`` or ``np.ogrid``: a grid of the ranges in brackets, full or open."""
 
     def __init__(self, name: str, *, sparse: bool) -> None:
         self.__name__ = name
@@ -249,7 +249,7 @@ class Grid(_Of):
 
 
 def _grid_span(item: slice) -> Any:
-    """The values of one axis, computed as the grids compute them: ramp times step, plus start."""
+    """Return the values of one axis, computed as the grids compute them: ramp times step, plus start."""
     start = 0 if item.start is None else item.start
     step = 1 if item.step is None else item.step
     if isinstance(step, complex):
@@ -267,7 +267,7 @@ def _grid_span(item: slice) -> Any:
 
 
 def _known(value: Any, why: str) -> Any:
-    """A number of a grid, which is asked for where it has a value."""
+    """Return a number of a grid, computed if it is lazy."""
     if not isinstance(value, Tensor):
         return value
     needs_value(why, "Give the number of points instead: np.mgrid[a:b:10j].", value.node)

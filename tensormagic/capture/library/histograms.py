@@ -1,4 +1,4 @@
-"""NumPy's counts on lazy arrays: histogram and its kin, bincount, digitize; the counts are sums into the bins' places."""
+"""NumPy's counts on lazy arrays: histogram, bincount, digitize and the like; counts are scattered sums into the bins."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _zeros(size: Size, dtype: Any) -> Node:
 
 
 def _outer_edges(x: Node, ends: Any) -> tuple[Node, Node]:
-    """The first and the last edge: of ``range=``, or of the data; half a unit to both sides if these are equal."""
+    """Return the first and the last edge: from ``range=``, or from the data; half a unit to both sides if these are equal."""
     if ends is not None:
         low, high = (node_of(v) for v in ends)
         if not any(isinstance(v, Tensor) for v in ends) and ends[0] > ends[1]:
@@ -59,7 +59,7 @@ def _outer_edges(x: Node, ends: Any) -> tuple[Node, Node]:
 
 
 def _increasing(edges: Node) -> Node:
-    """Edges that are given, checked to increase."""
+    """Return given edges, checked to increase."""
     message = "`bins` must increase monotonically, when an array"
     values = constant_value(edges)
     if values is not None:
@@ -70,13 +70,13 @@ def _increasing(edges: Node) -> Node:
 
 
 def _ordered(edges: Node, wrong: Any) -> Node:
-    """For each two neighbours, that they are not in the order that is ``wrong``."""
+    """Return, for each two neighbouring edges, whether their order is not ``wrong``."""
     whole = wrap(edges)
     return scalar.logical_not(wrong(whole[:-1].node, whole[1:].node))
 
 
 def _bins(bins: Any, name: str) -> int | None:
-    """The number of bins, where a number is given, and not the edges."""
+    """Return the number of bins if it is given; None for edges."""
     if np.ndim(bins):
         if np.ndim(bins) > 1:
             raise ShapeError("`bins` must be 1d, when an array")
@@ -91,7 +91,7 @@ def _bins(bins: Any, name: str) -> int | None:
 
 
 def _even_places(x: Node, edges: Node, ends: tuple[Node, Node], count: int) -> Node:
-    """The bin of each element among ``count`` even ones, corrected by the edges as NumPy does; ``count`` for none."""
+    """Return the bin of each element among ``count`` even ones, corrected by the edges as NumPy does; ``count`` if it is in none."""
     low, high = ends
     inside = scalar.logical_and(scalar.greater_equal(x, low), scalar.less_equal(x, high))
     value = astype(x, edges.type.dtype)
@@ -105,7 +105,7 @@ def _even_places(x: Node, edges: Node, ends: tuple[Node, Node], count: int) -> N
 
 
 def _places(x: Node, edges: Node) -> Node:
-    """The bin of each element between any edges; the last bin holds its right edge; the number of bins for none."""
+    """Return the bin of each element between any edges; the last bin includes its right edge; the number of bins if it is in none."""
     count = size_node(edges.type.shape[0] - 1)
     place = sorting.searchsorted(edges, x, "right") - 1
     last = gather(edges, count)
@@ -115,8 +115,8 @@ def _places(x: Node, edges: Node) -> Node:
 
 
 def _edges_of(x: Node, bins: Any, ends: Any, name: str) -> tuple[Node, tuple[tuple[Node, Node], int] | None]:
-    """The edges; and for even bins the first one, the last one, and how many bins there are."""
-    if isinstance(bins, str):  # how many depends on data
+    """Return the edges; and for even bins the first edge, the last edge, and the number of bins; else None."""
+    if isinstance(bins, str):  # the number of bins is data-dependent
         bins = at_capture(np.histogram_bin_edges, f"{name} with bins={bins!r}", wrap(x), bins, ends)
         bins = extent_number(bins.node, 0) - 1
     count = _bins(bins, name)
@@ -130,7 +130,7 @@ def _edges_of(x: Node, bins: Any, ends: Any, name: str) -> tuple[Node, tuple[tup
 
 @implements(np.histogram)
 def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
-    """``np.histogram``."""
+    """Implement ``np.histogram``."""
     x = _numbers(a)
     w = None if weights is None else node_of(weights)
     if w is not None and not (w.type.ndim == np.ndim(a) and all(map(same, w.type.shape, node_of(a).type.shape))):
@@ -150,7 +150,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
 
 @implements(np.histogram_bin_edges)
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    """``np.histogram_bin_edges``."""
+    """Implement ``np.histogram_bin_edges``."""
     if weights is not None and node_of(weights).type.ndim != node_of(a).type.ndim:
         raise ShapeError("weights should have the same shape as a.")
     return done(_edges_of(_numbers(a), bins, range, "np.histogram_bin_edges")[0])
@@ -158,7 +158,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 
 @implements(np.histogramdd)
 def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
-    """``np.histogramdd``."""
+    """Implement ``np.histogramdd``."""
     columns = _columns(sample)
     rank = len(columns)
     each = list(bins) if isinstance(bins, list | tuple) or np.ndim(bins) else [bins] * rank
@@ -194,7 +194,7 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = N
 
 
 def _columns(sample: Any) -> list[Node]:
-    """The coordinates of a sample, which is a matrix of a row for each point, or a list of a row for each coordinate."""
+    """Return the coordinates of a sample: a matrix with a row for each point, or a list with a row for each coordinate."""
     if isinstance(sample, list | tuple):
         nodes = [node_of(c) for c in sample]
         dtype = np.result_type(*(n.type.dtype for n in nodes))
@@ -207,7 +207,7 @@ def _columns(sample: Any) -> list[Node]:
 
 @implements(np.histogram2d)
 def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
-    """``np.histogram2d``."""
+    """Implement ``np.histogram2d``."""
     if not same(node_of(x).type.shape[0], node_of(y).type.shape[0]):
         raise ShapeError("x and y must have the same length.")
     several = isinstance(bins, list | tuple) and len(bins) in {1, 2}
@@ -223,7 +223,7 @@ def _real_weights(weights: Any) -> Node:
 
 @implements(np.bincount)
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
-    """``np.bincount``: as long as the largest element says."""
+    """Implement ``np.bincount``, whose length depends on the largest element."""
     index = as_indices(x)
     if index.type.ndim != 1:
         raise ShapeError("object too deep for desired array" if index.type.ndim else "object of too small depth")
@@ -247,7 +247,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
 
 @implements(np.digitize)
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
-    """``np.digitize``: among edges that increase or decrease."""
+    """Implement ``np.digitize``: among edges that increase or decrease."""
     value, edges = node_of(x), node_of(bins)
     if value.type.dtype.kind == "c":
         raise DTypeError("x may not be complex")
@@ -265,5 +265,5 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
 
 
 def _falling(edges: Node, value: Node, side: str) -> Node:
-    """Places among edges that decrease."""
+    """Return the places of values among edges that decrease."""
     return size_node(edges.type.shape[0]) - sorting.searchsorted(flip(edges, (0,)), value, side)

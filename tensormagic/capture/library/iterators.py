@@ -1,4 +1,4 @@
-"""NumPy's iterators over elements, of values that are there: what they store through is the memory of the lazy arrays themselves."""
+"""NumPy's iterators over elements, for known values: stores through them go into the memory of the lazy arrays themselves."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tensormagic.ir.errors import CaptureError, LimitError
 
 @implements(np.nditer)
 def nditer(op: Any, flags: Any = None, op_flags: Any = None, *args: Any, **options: Any) -> Any:
-    """``np.nditer``, of values that are there."""
+    """Implement ``np.nditer``, for known values."""
     return np.nditer(_operands(op, op_flags, "np.nditer"), flags, op_flags, *args, **options)
 
 
 @implements(np.nested_iters)
 def nested_iters(op: Any, axes: Any, flags: Any = None, op_flags: Any = None, *args: Any, **options: Any) -> Any:
-    """``np.nested_iters``, of values that are there."""
+    """Implement ``np.nested_iters``, for known values."""
     return np.nested_iters(_operands(op, op_flags, "np.nested_iters"), axes, flags, op_flags, *args, **options)
 
 
 def _operands(op: Any, flags: Any, name: str) -> Any:
-    """The operands for NumPy's iterator: computed values in NumPy's memory layout; for those written to, the memory itself."""
+    """Return the operands for NumPy's iterator: computed values in NumPy's memory layout; for those written to, the memory itself."""
     if not has_lazy(op):
         return op
     if not values_are_there():
@@ -57,5 +57,5 @@ def _operand(value: Any, stored: bool) -> Any:
         return as_numpy_lies(np.asarray(value.numpy()), value)
     try:
         return memory_of(value, capture)
-    except CaptureError as error:  # what is stored into a copy would be lost
+    except CaptureError as error:  # a store into a copy would be lost
         raise LimitError(error.message, error.hint) from None

@@ -1,4 +1,4 @@
-"""NumPy's functions that join and split arrays, on lazy arrays: concatenate, the stacks, split and their kin."""
+"""NumPy's functions that join and split arrays, on lazy arrays: concatenate, the stacks, split and the like."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def _promoted(arrays: Sequence[Any], dtype: Any = None, casting: str = "same_kin
 
 
 def _weakly(t: Type) -> Any:
-    """What NumPy promotes: the dtype, or a number of Python's own."""
+    """Return what NumPy promotes: the dtype, or a Python number for a weak type."""
     return t.dtype.type(0).item() if t.form == "python" else t.dtype
 
 
 def _rows(arrays: Any) -> Node | None:
-    """The array of a list that a loop has filled; None for other lists."""
+    """Return the array of a list that a loop has filled; None for other lists."""
     rows: Node | None = (
         arrays.stacks[0]
         if is_ours(arrays) and hasattr(arrays, "stacks") and len(arrays.stacks) == 1
@@ -73,7 +73,7 @@ def _rows(arrays: Any) -> Node | None:
 def concatenate_(
     arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> Any:
-    """``np.concatenate``."""
+    """Implement ``np.concatenate``."""
     if isinstance(arrays, Iterator):
         np.concatenate(iter(()))  # type: ignore[call-overload]  (it raises)
     rows = _rows(arrays)
@@ -86,7 +86,7 @@ def concatenate_(
     if out is not None and dtype is not None:
         raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
     fixed = dtype is not None
-    if axis is None and not fixed:  # only here a number of Python's own does not decide the dtype
+    if axis is None and not fixed:  # a Python number leaves the dtype to others only here
         dtype = np.result_type(*(_weakly(node_of(p).type) for p in parts))
     nodes = _promoted(parts, dtype, casting)
     if any(not n.type.ndim for n in nodes) and axis is not None:
@@ -98,7 +98,7 @@ def concatenate_(
 
 
 def _joined(rows: Node, axis: int) -> Tensor:
-    """The rows of an array, laid end to end along one of their axes."""
+    """Return the rows of an array, laid end to end along one of their axes."""
     front = transpose(rows, (*range(1, axis + 1), 0, *range(axis + 1, rows.type.ndim)))
     shape = front.type.shape
     return wrap(reshape(front, (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])))
@@ -106,7 +106,7 @@ def _joined(rows: Node, axis: int) -> Tensor:
 
 @implements(np.stack)
 def stack(arrays: Any, axis: int = 0, out: Any = None, **options: Any) -> Any:
-    """``np.stack``."""
+    """Implement ``np.stack``."""
     rows = _rows(arrays)
     if rows is not None and out is None and not options:
         return in_c_order(done(transpose(rows, _first_moved_to(one_axis(axis, rows.type.ndim), rows.type.ndim))))
@@ -128,7 +128,7 @@ def _first_moved_to(position: int, rank: int) -> tuple[int, ...]:
 
 @implements(np.hstack)
 def hstack(tup: Any, **options: Any) -> Any:
-    """``np.hstack``."""
+    """Implement ``np.hstack``."""
     rows = _rows(tup)
     if rows is not None and not options:
         return done(rows) if rows.type.ndim == 1 else concatenate_(tup, 0 if rows.type.ndim == 2 else 1)
@@ -138,7 +138,7 @@ def hstack(tup: Any, **options: Any) -> Any:
 
 @implements(np.vstack, getattr(np, "row_stack", np.vstack))
 def vstack(tup: Any, **options: Any) -> Any:
-    """``np.vstack``."""
+    """Implement ``np.vstack``."""
     rows = _rows(tup)
     if rows is not None and not options:
         return (
@@ -151,13 +151,13 @@ def vstack(tup: Any, **options: Any) -> Any:
 
 @implements(np.dstack)
 def dstack(tup: Any) -> Any:
-    """``np.dstack``."""
+    """Implement ``np.dstack``."""
     return concatenate_([at_least(node_of(a), 3) for a in tup], 2)
 
 
 @implements(np.column_stack)
 def column_stack(tup: Any) -> Any:
-    """``np.column_stack``."""
+    """Implement ``np.column_stack``."""
     rows = _rows(tup)
     if rows is not None and rows.type.ndim < 3:
         return done(transpose(rows, (1, 0)) if rows.type.ndim == 2 else reshape(rows, (1, -1)))
@@ -167,7 +167,7 @@ def column_stack(tup: Any) -> Any:
 
 @implements(np.block)
 def block(arrays: Any) -> Any:
-    """``np.block``: the innermost lists are joined along the last axis, those around them along the axis before."""
+    """Implement ``np.block``: the innermost lists are joined along the last axis, those around them along the axis before."""
     depth = _depth(arrays)
     rank = max(depth, *(node_of(leaf).type.ndim for leaf in _leaves(arrays)))
 
@@ -199,7 +199,7 @@ def _leaves(part: Any) -> list[Any]:
 
 @implements(np.append)
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """``np.append``."""
+    """Implement ``np.append``."""
     parts = (tensor(arr), tensor(values))
     return concatenate_(parts, axis) if axis is not None else concatenate_([p.reshape(-1) for p in parts])
 
@@ -213,14 +213,14 @@ def _parts(x: Tensor, bounds: Sequence[Any], axis: int) -> list[Any]:
 
 
 def _sections(value: Any) -> int | None:
-    """The number of sections, where a number is given, and not the places to cut at."""
+    """Return the number of sections; None if the places to cut at are given."""
     value = known(value, "the sections of a split")
     return int(value) if np.ndim(value) == 0 else None
 
 
 @implements(np.array_split)
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
-    """``np.array_split``: views, the first ones longer by one where the sections are not equal."""
+    """Implement ``np.array_split``: views, the first ones longer by one where the sections are not equal."""
     x = tensor(ary)
     axis = one_axis(axis, x.ndim)
     parts = _sections(indices_or_sections)
@@ -234,7 +234,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
 
 @implements(np.split)
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
-    """``np.split``: views."""
+    """Implement ``np.split``: views."""
     x = tensor(ary)
     parts = _sections(indices_or_sections)
     if parts is not None and isinstance(ary, list | tuple):
@@ -261,7 +261,7 @@ implements(np.dsplit)(_split_along("dsplit", 2, 3))
 
 @implements(np.unstack)
 def unstack(x: Any, /, *, axis: int = 0) -> Any:
-    """``np.unstack``."""
+    """Implement ``np.unstack``."""
     array = array_alone(x)
     if not array.ndim:
         raise ValueError("Input array must be at least 1-d.")
@@ -274,7 +274,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> Any:
 
 @implements(np.insert)
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """``np.insert``: a stable sort of the places says where each old and each new slice goes."""
+    """Implement ``np.insert``: a stable sort of the places says where each old and each new slice goes."""
     x = node_of(arr)
     if axis is None:
         x, axis = reshape(x, (x.type.size,)) if x.type.ndim != 1 else x, 0
@@ -305,13 +305,13 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
 
 
 def _first_to(values: Node, axis: int) -> Node:
-    """NumPy lays values for one place out with their first axis along the axis of insertion."""
+    """Return values for one place with their first axis along the axis of insertion, as NumPy lays them out."""
     order = [*range(1, axis + 1), 0, *range(axis + 1, values.type.ndim)]
     return transpose(values, tuple(order))
 
 
 def _within(places: Node, x: Node, axis: int) -> Node:
-    """Places to insert at, from the end at most to the beginning: at once where they are known, else when the graph runs."""
+    """Return places to insert at, checked to be in bounds: at once if they are known, else when the graph runs."""
     extent = x.type.shape[axis]
     numbers, seen = constant_value(places), hint(extent)
     message = f"index is out of bounds for axis {axis}"
@@ -324,7 +324,7 @@ def _within(places: Node, x: Node, axis: int) -> Node:
 
 @implements(np.delete)
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
-    """``np.delete``: of slices that are known, or as a mask of those that are left."""
+    """Implement ``np.delete``: of slices that are known, or as a mask of those that are left."""
     x = node_of(arr)
     if axis is None:
         x, axis = reshape(x, (x.type.size,)) if x.type.ndim != 1 else x, 0
@@ -338,7 +338,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
 
 
 def _kept(x: Node, places: Node, axis: int) -> Node:
-    """The mask of the slices that ``np.delete`` keeps: those not masked, or not equal to any index."""
+    """Return the mask of the slices that ``np.delete`` keeps: those not masked, or not equal to any index."""
     extent = x.type.shape[axis]
     if places.type.dtype.kind == "b":
         if places.type.ndim != 1 or not same(places.type.shape[0], extent):
@@ -362,7 +362,7 @@ def _without_one(x: Node, place: Node, axis: int) -> Node:
 
 @implements(np.tile)
 def tile(A: Any, reps: Any) -> Any:
-    """``np.tile`` by numbers that are known."""
+    """Implement ``np.tile`` by numbers that are known."""
     x = node_of(A)
     counts = shape_of(known(reps, "the counts of np.tile"))
     rank = max(len(counts), x.type.ndim)
@@ -376,7 +376,7 @@ def tile(A: Any, reps: Any) -> Any:
 
 @implements(np.repeat, method="repeat")
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
-    """``np.repeat``: by one number for all, or by a number for each."""
+    """Implement ``np.repeat``: by one number for all, or by a number for each."""
     x = node_of(a)
     if axis is None or (not x.type.ndim and axis in {0, -1}):
         x, axis = reshape(x, (-1,)), 0
@@ -391,7 +391,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
 
 
 def _repeated(counts: Node, x: Node, axis: int) -> Node:
-    """The source index of each element of the result, whose length is the sum of the counts."""
+    """Return the source index of each element of the result, whose length is the sum of the counts."""
     extent = x.type.shape[axis]
     if counts.type.ndim != 1:
         raise ShapeError("object too deep for desired array")
@@ -413,7 +413,7 @@ def _repeated(counts: Node, x: Node, axis: int) -> Node:
 
 @implements(np.resize)
 def resize(a: Any, new_shape: Any) -> Any:
-    """``np.resize``: the elements over and over."""
+    """Implement ``np.resize``: the elements over and over."""
     x, shape = reshape(node_of(a), (-1,)), shape_of(new_shape)
     total: Any = 1
     for s in shape:
@@ -426,7 +426,7 @@ def resize(a: Any, new_shape: Any) -> Any:
 
 @implements(np.roll)
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """``np.roll``."""
+    """Implement ``np.roll``."""
     x = node_of(a)
     if axis is None:
         return tensor(roll(reshape(x, (-1,)), shift, 0)).reshape(x.type.shape)
@@ -441,7 +441,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
 
 
 def _shifts(shift: Any) -> list[Any]:
-    """By how much ``np.roll`` moves elements: the numbers of a sequence, or one number."""
+    """Return by how much ``np.roll`` moves elements: the numbers of a sequence, or one number."""
     rank = node_of(shift).type.ndim
     if rank > 1:
         raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")

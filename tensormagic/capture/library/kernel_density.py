@@ -1,4 +1,4 @@
-"""``scipy.stats.gaussian_kde`` in captured code: a density of samples, composed of what is captured."""
+"""``scipy.stats.gaussian_kde`` in captured code: a density of samples, composed of captured functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OWN = ("evaluate", "pdf", "logpdf")
 
 
 def _rows(value: Any) -> Any:
-    """At least two axes, a vector as one row."""
+    """Return a value with at least two axes, a vector as one row."""
     found = tensor(value)
     return found if found.ndim > 1 else found.reshape(1, -1)
 
@@ -36,7 +36,7 @@ def _white(factor: Any, points: Any) -> Any:
 
 
 class KernelDensity:
-    """A ``gaussian_kde`` as captured code sees it: ours on lazy arrays, SciPy's where nothing is lazy.
+    """Represents a ``gaussian_kde`` as captured code sees it: ours on lazy arrays, SciPy's where nothing is lazy.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class KernelDensity:
         covariance = np.cov(self.dataset, rowvar=True, bias=False, aweights=self.weights)
         self._data_covariance = covariance.reshape(1, 1) if covariance.ndim == 0 else covariance
         self.covariance = self._data_covariance * self.factor**2
-        self.inv_cov = None  # asked for by nobody here
+        self.inv_cov = None  # not needed by anything here
         self._factor = np.linalg.cholesky(self._data_covariance) * self.factor
 
     def _bandwidth(self, method: Any) -> Any:
@@ -80,7 +80,7 @@ class KernelDensity:
         return method
 
     def _energies(self, x: Any) -> tuple[Any, Any]:
-        """Half of the squared distance of each point from each sample, and the logarithm of the factor before the sum."""
+        """Return half of the squared distance of each point from each sample, and the logarithm of the factor before the sum."""
         points = _rows(x)
         d, m = points.node.type.shape
         message = f"points have dimension {show((d,))}, dataset has dimension {show((self.d,))}"
@@ -93,14 +93,14 @@ class KernelDensity:
         return 0.5 * np.sum(apart * apart, axis=0), -front
 
     def evaluate(self, points: Any) -> Any:
-        """The density at points."""
+        """Return the density at points."""
         energies, front = self._energies(points)
         return np.sum(np.exp(-energies) * self.weights, axis=1) * np.exp(front)
 
     __call__ = pdf = evaluate
 
     def logpdf(self, x: Any) -> Any:
-        """Its logarithm."""
+        """Return the logarithm of the density at points."""
         energies, front = self._energies(x)
         least = np.min(energies, axis=1, keepdims=True)
         return np.log(np.sum(np.exp(least - energies) * self.weights, axis=1)) - least[:, 0] + front
@@ -114,13 +114,13 @@ class KernelDensity:
 
 
 class _Plain:
-    """One whose samples are known: SciPy's own, until it is asked for something at lazy points."""
+    """A ``gaussian_kde`` whose samples are known: SciPy's own, until it is evaluated at lazy points."""
 
     def __init__(self, wrapped: Any) -> None:
         self.__wrapped__ = wrapped
 
     def __call__(self, points: Any) -> Any:
-        """The density at points."""
+        """Return the density at points."""
         return self.evaluate(points)
 
     def __getattr__(self, name: str) -> Any:
@@ -140,13 +140,13 @@ class _Plain:
 
 
 def stand_in(value: Any) -> Any:
-    """A ``gaussian_kde`` as captured code sees it."""
+    """Return a ``gaussian_kde`` as captured code sees it."""
     return _Plain(value)
 
 
 @implements("scipy.stats.gaussian_kde")
 def gaussian_kde(dataset: Any, bw_method: Any = None, weights: Any = None) -> Any:
-    """``scipy.stats.gaussian_kde``."""
+    """Implement ``scipy.stats.gaussian_kde``."""
     if any(map(has_lazy, (dataset, bw_method, weights))):
         return KernelDensity(dataset, bw_method, weights)
     from scipy import stats

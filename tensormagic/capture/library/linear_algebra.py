@@ -60,7 +60,7 @@ implements(np.linalg.matrix_transpose)(lambda x, /: tensor(x).mT)
 
 @implements(np.linalg.outer)
 def outer_(x1: Any, x2: Any, /) -> Any:
-    """``np.linalg.outer`` of two vectors."""
+    """Implement ``np.linalg.outer`` of two vectors."""
     ranks = [node_of(v).type.ndim for v in (x1, x2)]
     if ranks != [1, 1]:
         raise ShapeError(f"Input arrays must be one-dimensional, but they have {ranks[0]} and {ranks[1]} axes.")
@@ -72,7 +72,7 @@ def outer_(x1: Any, x2: Any, /) -> Any:
 
 @implements(np.linalg.svd)
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
-    """``np.linalg.svd``."""
+    """Implement ``np.linalg.svd``."""
     if hermitian:
         return _svd_of_hermitian(a, compute_uv)
     if not compute_uv:
@@ -81,7 +81,10 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
 
 
 def _svd_of_hermitian(a: Any, compute_uv: bool) -> Any:
-    """Singular values are the sizes of eigenvalues, descending; their signs go to the right vectors."""
+    """Return the singular value decomposition of a Hermitian matrix, from its eigenvalues.
+
+    Singular values are the absolute values of eigenvalues, descending; their signs go to the right vectors.
+    """
     if not compute_uv:
         sizes = sorting.sort(scalar.absolute(linalg.eigvalsh(node_of(a))))
         return done(flip(sizes, (sizes.type.ndim - 1,)))
@@ -96,7 +99,7 @@ def _svd_of_hermitian(a: Any, compute_uv: bool) -> Any:
 
 @implements(np.linalg.qr)
 def qr(a: Any, mode: str = "reduced") -> Any:
-    """``np.linalg.qr`` in modes "reduced", "complete" and "r"."""
+    """Implement ``np.linalg.qr`` in modes "reduced", "complete" and "r"."""
     if mode == "raw":
         refuse("np.linalg.qr with mode='raw'", "Use mode='reduced'.")
     mode = {"full": "reduced", "f": "reduced"}.get(mode, mode)  # NumPy's former names
@@ -106,7 +109,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
 @implements(np.linalg.pinv)
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _MISSING) -> Any:
-    """``np.linalg.pinv``."""
+    """Implement ``np.linalg.pinv``."""
     if rcond is not None and rtol is not _MISSING:
         raise ValueError("`rtol` and `rcond` can't be both set.")
     matrix = node_of(a)
@@ -123,7 +126,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _MIS
 
 
 def _pinv_by_vectors(x: Node, bound: Node, hermitian: bool) -> Tensor:
-    """The pseudo-inverse from singular vectors, leaving out those whose value is not above ``bound`` times the largest."""
+    """Return the pseudo-inverse from singular vectors, leaving out those whose value is not above ``bound`` times the largest."""
     u, s, vh = (t.node for t in svd(wrap(x), full_matrices=False, hermitian=hermitian))
     last = s.type.ndim - 1
     bound = expand_dims(bound, (bound.type.ndim,)) if bound.type.ndim else bound
@@ -133,7 +136,7 @@ def _pinv_by_vectors(x: Node, bound: Node, hermitian: bool) -> Tensor:
 
 
 def max_extent(x: Node) -> Node:
-    """The larger extent of matrices, as a number."""
+    """Return the larger extent of matrices, as a number."""
     return astype(size_node(apply("max", *x.type.shape[-2:])), np.float64)
 
 
@@ -141,7 +144,7 @@ def max_extent(x: Node) -> Node:
 
 
 def _kind(node: Node) -> dict[str, Any]:
-    """Whether the eigenvalues are real: the values say so, for a real matrix."""
+    """Return whether the eigenvalues are real, as parameters of the op: for a real matrix, the values decide."""
     linalg.square(node)
     if node.type.dtype.kind == "c" or not _may_be_real():
         return {"real": False}
@@ -151,20 +154,20 @@ def _kind(node: Node) -> dict[str, Any]:
 
 @cache
 def _may_be_real() -> bool:
-    """Whether NumPy has real eigenvalues at all: from 2.5 on they are complex numbers."""
+    """Return whether NumPy has real eigenvalues at all: from 2.5 on they are complex numbers."""
     return not np.iscomplexobj(np.linalg.eigvals(np.eye(1)))
 
 
 @implements(np.linalg.eig)
 def eig(a: Any) -> Any:
-    """``np.linalg.eig``: of a real matrix, real where the values are."""
+    """Implement ``np.linalg.eig``: of a real matrix, real where the values are."""
     x = node_of(a)
     return EigResult(*map(done, spectral.eig(x, **_kind(x))))
 
 
 @implements(np.linalg.eigvals)
 def eigvals(a: Any) -> Any:
-    """``np.linalg.eigvals``: of a real matrix, real where the values are."""
+    """Implement ``np.linalg.eigvals``: of a real matrix, real where the values are."""
     x = node_of(a)
     return done(spectral.eigvals(x, **_kind(x)))
 
@@ -174,7 +177,7 @@ def eigvals(a: Any) -> Any:
 
 @implements(np.linalg.matrix_power)
 def matrix_power(a: Any, n: int) -> Any:
-    """``np.linalg.matrix_power``, multiplied in NumPy's order."""
+    """Implement ``np.linalg.matrix_power``, multiplied in NumPy's order."""
     x = node_of(a)
     if x.type.ndim < 2 or not same(*x.type.shape[-2:]):
         raise ShapeError(f"Last 2 dimensions of the array must be square, and its shape is {show(x.type.shape)}")
@@ -202,7 +205,7 @@ def matrix_power(a: Any, n: int) -> Any:
 
 @implements(np.linalg.multi_dot)
 def multi_dot(arrays: Any, *, out: Any = None) -> Any:
-    """``np.linalg.multi_dot``: one contraction, along the cheapest path."""
+    """Implement ``np.linalg.multi_dot``: one contraction, along the cheapest path."""
     nodes = [node_of(v) for v in arrays]
     if out is not None:
         refuse("np.linalg.multi_dot with out=", "Assign the result instead.")
@@ -222,7 +225,7 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
 
 @implements(np.linalg.vecdot, np.vecdot)
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """``np.vecdot``: the product of vectors along an axis, the first conjugated."""
+    """Implement ``np.vecdot``: the product of vectors along an axis, the first conjugated."""
     x, y = node_of(x1), node_of(x2)
     if not x.type.ndim or not y.type.ndim:
         raise ShapeError("vecdot takes arrays of at least one axis")
@@ -237,7 +240,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 @implements(np.cross)
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
-    """``np.cross`` of vectors of three components, or of two, whose third is 0."""
+    """Implement ``np.cross`` of vectors of three components, or of two, whose third is 0."""
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = (_components(v, k) for v, k in ((a, axisa), (b, axisb)))
@@ -254,7 +257,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 
 @cache
 def _takes_planes() -> bool:
-    """Whether NumPy's function takes vectors of two components, which it gave up."""
+    """Return whether this NumPy's function takes vectors of two components, which later versions do not."""
     with warnings.catch_warnings(action="ignore"):
         try:
             np.cross([1, 0], [0, 1])
@@ -265,14 +268,14 @@ def _takes_planes() -> bool:
 
 @implements(np.linalg.cross)
 def cross_(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """``np.linalg.cross`` of vectors of three components."""
+    """Implement ``np.linalg.cross`` of vectors of three components."""
     if any(len(_components(v, axis)) != 3 for v in (x1, x2)):
         raise ShapeError("Both input arrays must be (arrays of) 3-dimensional vectors")
     return cross(x1, x2, axis=axis)
 
 
 def _components(value: Any, axis: int) -> list[Node]:
-    """The components of vectors along an axis."""
+    """Return the components of vectors along an axis."""
     x = moveaxis(wrap(node_of(value)), axis, -1)
     for count in (2, 3):
         if x.shape[-1] == count:
@@ -281,7 +284,7 @@ def _components(value: Any, axis: int) -> list[Node]:
 
 
 def _minor(x: list[Node], y: list[Node], k: int, m: int) -> Node:
-    """``x[k] * y[m] - x[m] * y[k]``, without the term of a component that is not there."""
+    """Return ``x[k] * y[m] - x[m] * y[k]``, without the term of a missing component."""
     if k >= len(x) or m >= len(y):
         return -(x[m] * y[k])
     if m >= len(x) or k >= len(y):
@@ -291,7 +294,7 @@ def _minor(x: list[Node], y: list[Node], k: int, m: int) -> Node:
 
 @implements(np.kron)
 def kron(a: Any, b: Any) -> Any:
-    """``np.kron``."""
+    """Implement ``np.kron``."""
     x, y = node_of(a), node_of(b)
     rank = max(x.type.ndim, y.type.ndim)
     if not rank:

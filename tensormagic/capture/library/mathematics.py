@@ -1,6 +1,6 @@
-"""Python's ``math`` on lazy numbers: the ops of the same meaning on floats of 64 bits, with Python's errors when the graph runs.
+"""Python's ``math`` on lazy numbers: the ops of the same meaning in float64, with Python's errors when the graph runs.
 
-NumPy's functions compute the values: last digits may be others than those of Python's own.
+NumPy's functions compute the values: the last digits may differ from Python's own.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _POLES = {
     "lgamma",
     "pow",
     "gamma",
-}  # infinite at numbers without being too large
+}  # functions that are infinite without any number being too large
 _OF_INTEGERS = {"gcd", "lcm", "factorial", "comb", "perm", "isqrt"}
 
 
 @functools.cache
 def captured(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of ``math``: its own on numbers; on lazy ones, what the graph has for it."""
+    """Return a function of ``math`` as captured code calls it: Python's on numbers; on lazy ones, the graph's."""
     name = function.__name__
 
     @functools.wraps(function)
@@ -76,7 +76,7 @@ def captured(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _as_float(value: Any, name: str) -> Node:
-    """A real number as Python's float, as every function of ``math`` takes it first."""
+    """Return a real number as Python's float, as every function of ``math`` takes it first."""
     node = node_of(value)
     if node.type.shape:
         raise unknown(f"math.{name}")
@@ -86,7 +86,7 @@ def _as_float(value: Any, name: str) -> Node:
 
 
 def _computed(name: str, *args: Node) -> Tensor:
-    """One op, and the errors of Python's function where it has no value."""
+    """Return the result of one op, with the errors of Python's function where it has no value."""
     op: Any = registry.get(_NAMES.get(name, name))
     if op is None or op.kind != "pointwise":
         raise unknown(f"math.{name}")
@@ -95,7 +95,7 @@ def _computed(name: str, *args: Node) -> Tensor:
 
 
 def _checked(name: str, result: Node, args: tuple[Node, ...]) -> Node:
-    """Check a result: it may be nan only if an argument is, and infinite only if an argument is."""
+    """Return a result with checks: it may be nan only if an argument is, and infinite only if an argument is."""
     given_nan = functools.reduce(scalar.logical_or, map(scalar.isnan, args))
     defined = scalar.logical_or(scalar.logical_not(scalar.isnan(result)), given_nan)
     infinite = scalar.logical_and(
@@ -114,7 +114,7 @@ def _checked(name: str, result: Node, args: tuple[Node, ...]) -> Node:
 
 @functools.cache
 def _outside(name: str) -> str:
-    """What a function says of numbers that it has no value for."""
+    """Return the error message of a function for numbers that it has no value for."""
     function: Callable[..., float] = getattr(math, name)
     for args in ((-2.0,), (2.0,), (math.inf,), (-2.0, 0.5), (1.0, 0.0)):
         with contextlib.suppress(OverflowError, TypeError):
@@ -130,7 +130,7 @@ def _within(result: Node, infinite: Node) -> Node:
 
 
 def _of_integers(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """Python's function for known integers; for others the op."""
+    """Return Python's result for known integers; for others the op."""
     known = [static_int(a.node) if isinstance(a, Tensor) else a for a in args]
     if None not in known:
         return function(*known)
@@ -144,13 +144,13 @@ def _of_integers(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 
 def _as_it_is(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """A function without an op: Python's own, called with the numbers whenever the graph runs."""
+    """Return the result of a function without an op: Python's own, called with the numbers whenever the graph runs."""
     listed = [list(a) if isinstance(a, Tensor) and a.ndim else a for a in args]
     return with_arrays(function, "Python")(*listed)
 
 
 def _modf(value: Any) -> Any:
-    """``math.modf``: the fraction and the whole part, both with the sign of the number."""
+    """Implement ``math.modf``: the fraction and the whole part, both with the sign of the number."""
     number = _as_float(value, "modf")
     whole = scalar.trunc(number)
     rest = scalar.copysign(scalar.subtract(number, whole), number)
@@ -159,24 +159,24 @@ def _modf(value: Any) -> Any:
 
 
 def _parts(value: Any) -> Any:
-    """``math.frexp``."""
+    """Implement ``math.frexp``."""
     mantissa, exponent = np.frexp(wrap(_as_float(value, "frexp")))
     return wrap(to_form(node_of(mantissa), "python")), wrap(to_form(astype(node_of(exponent), int), "python"))
 
 
 def _ldexp(value: Any, exponent: Any) -> Any:
-    """``math.ldexp``."""
+    """Implement ``math.ldexp``."""
     number, power = _as_float(value, "ldexp"), node_of(exponent)
     if power.type.shape or power.type.dtype.kind not in "biu":
         raise DTypeError("Expected an int as second argument to ldexp.")
-    math.ldexp(0.0, zero_like(power.type))  # which NumPy's integers are none for, in some versions of Python
+    math.ldexp(0.0, zero_like(power.type))  # for which NumPy's integers count as none in some versions of Python
     found = to_form(node_of(np.ldexp(wrap(number), wrap(power))), "python")
     infinite = scalar.logical_and(scalar.isinf(found), scalar.isfinite(number))
     return done(_within(found, infinite))
 
 
 def _dist(first: Any, second: Any, /) -> Any:
-    """``math.dist``."""
+    """Implement ``math.dist``."""
     pairs = list(zip(first, second, strict=False))
     if len(first) != len(second):
         raise ValueError("both points must have the same number of dimensions")
@@ -184,13 +184,13 @@ def _dist(first: Any, second: Any, /) -> Any:
 
 
 def _log(value: Any, *base: Any) -> Any:
-    """``math.log``."""
+    """Implement ``math.log``."""
     found = _computed("log", _as_float(value, "log"))
     return found / _log(*base) if base else found
 
 
 def _hypot(*coordinates: Any) -> Any:
-    """``math.hypot``, of two after each other."""
+    """Implement ``math.hypot``, of two after each other."""
     parts = [_as_float(c, "hypot") for c in coordinates]
     total = parts[0] if len(parts) > 1 else scalar.absolute(parts[0])
     for part in parts[1:]:
@@ -199,7 +199,7 @@ def _hypot(*coordinates: Any) -> Any:
 
 
 def _rounded(name: str) -> Callable[[Any], Any]:
-    """``math.floor``, ``ceil`` and ``trunc``, which give integers."""
+    """Return ``math.floor``, ``ceil`` or ``trunc``, which give integers, for lazy numbers."""
     op: Any = registry[name]
 
     def call(value: Any) -> Any:
@@ -207,7 +207,7 @@ def _rounded(name: str) -> Callable[[Any], Any]:
             given = node_of(value).type
             if given.form != "python" and (
                 given.form == "array" or given.dtype != np.float64
-            ):  # which has Python's methods
+            ):  # it has Python's methods
                 if given.form == "scalar":
                     raise TypeError(said(math.trunc, given.dtype.type()))
                 raise TypeError(said(math.trunc, np.float32()).replace("float32", "ndarray"))
@@ -218,14 +218,14 @@ def _rounded(name: str) -> Callable[[Any], Any]:
 
 
 def _prod(values: Any, /, *, start: Any = 1) -> Any:
-    """``math.prod``: of values that are there, or of a list or an array."""
+    """Implement ``math.prod``: of values that are there, or of a list or an array."""
     if not isinstance(values, list | tuple | Tensor) and not values_are_there():
         raise unknown("math.prod")
     return functools.reduce(lambda total, value: total * value, values, start)
 
 
 def _isclose(a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0) -> Any:
-    """``math.isclose``."""
+    """Implement ``math.isclose``."""
     if not has_lazy(rel_tol) and not has_lazy(abs_tol) and (rel_tol < 0 or abs_tol < 0):
         raise ValueError("tolerances must be non-negative")
     left, right = _as_float(a, "isclose"), _as_float(b, "isclose")
@@ -249,4 +249,4 @@ _OWN: dict[str, Callable[..., Any]] = {
     "ldexp": _ldexp,
     "dist": _dist,
 }
-_CAPTURED = {*_OF_FLOATS, *_OWN, "gcd", "lcm"}  # others run as they are, whenever the graph runs
+_CAPTURED = {*_OF_FLOATS, *_OWN, "gcd", "lcm"}  # others run as Python's own, whenever the graph runs

@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices, condition numbers and ranks, as ``np.linalg`` has them."""
+"""Norms of vectors and matrices, condition numbers and ranks, as in ``np.linalg``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tensormagic.ops.scalars import scalar
 
 
 def _root(total: Node) -> Node:
-    """The square root with derivative 0 at 0; a sum of squares gets that by itself."""
+    """Return the square root with derivative 0 at 0; for a sum of squares, the op has that derivative itself."""
     if is_sum_of_squares(total):
         return scalar.sqrt(total)
     zero = scalar.equal(total, 0)
@@ -40,7 +40,7 @@ def _floating(x: Node) -> Node:
 
 
 def _square_sum(x: Node) -> Node:
-    """The sum of the squared absolute values of all elements, by BLAS as NumPy's norm does."""
+    """Return the sum of the squared absolute values of all elements, by BLAS as NumPy's norm does."""
     flat = reshape(x, (-1,)) if x.type.ndim != 1 else x
     if x.type.dtype.kind != "c":
         return einsum("a,a->", flat, flat)
@@ -54,7 +54,7 @@ def _squares(x: Node) -> Node:
 
 @implements(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """``np.linalg.norm`` of every order; where the 2-norm is 0, its gradient is 0."""
+    """Implement ``np.linalg.norm`` of every order; where the 2-norm is 0, its gradient is 0."""
     node = _floating(node_of(x))
     rank = node.type.ndim
     if axis is None and (ord is None or (ord in ("f", "fro") and rank == 2) or (ord == 2 and rank == 1)):
@@ -88,7 +88,7 @@ def _vector_norm(x: Node, order: Any, axes: tuple[int, ...], keepdims: bool) -> 
         return astype(reduced(folds.SUM, astype(scalar.not_equal(x, 0), size.type.dtype)), size.type.dtype)
     if order == 1:
         return reduced(folds.SUM, size)
-    if order < 1:  # where an element is 0, it is least: the derivative by it is 0, as that of the size
+    if order < 1:  # where an element is 0, it is the smallest: the derivative by it is 0, as that of the absolute value
         size = scalar.where(scalar.equal(x, 0), 0, size)
     total = reduced(folds.SUM, scalar.power(size, order))
     zero = scalar.equal(total, 0)
@@ -99,13 +99,13 @@ def _vector_norm(x: Node, order: Any, axes: tuple[int, ...], keepdims: bool) -> 
 
 
 def _largest(sizes: Node, axes: tuple[int, ...], *, keepdims: bool = False) -> Node:
-    """The maximum of non-negative numbers; 0 for empty axes if this NumPy defines it so."""
+    """Return the maximum of non-negative numbers; 0 for empty axes if this NumPy defines it so."""
     return fold(folds.MAX, pad_empty_axes(sizes, axes, 0) if _has_of_nothing() else sizes, axes, keepdims=keepdims)
 
 
 @cache
 def _has_of_nothing() -> bool:
-    """Whether the norms of an empty array that are a maximum are 0, as from NumPy 2.3 on, and no error."""
+    """Return whether norms of an empty array that are a maximum are 0, as from NumPy 2.3 on, and no error."""
     try:
         return not np.linalg.norm(np.ones((0, 0)), 1)
     except ValueError:
@@ -142,7 +142,7 @@ def _singular_norm(x: Node, order: Any, rows: int, columns: int) -> Node:
 
 @implements(np.linalg.vector_norm)
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-    """``np.linalg.vector_norm``: over all axes, or those given, taken together."""
+    """Implement ``np.linalg.vector_norm``: over all axes, or those given, taken together."""
     node = _floating(node_of(x))
     axes = axes_of(node, axis_of(axis))
     return done(_vector_norm(node, ord, axes, keepdims))
@@ -150,7 +150,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 @implements(np.linalg.matrix_norm)
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    """``np.linalg.matrix_norm`` of the last two axes."""
+    """Implement ``np.linalg.matrix_norm`` of the last two axes."""
     return done(_matrix_norm(_floating(node_of(x)), ord, (-2, -1), keepdims))
 
 
@@ -159,7 +159,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 @implements(np.linalg.cond)
 def cond(x: Any, p: Any = None) -> Any:
-    """``np.linalg.cond``: by singular values, or by the norms of the matrix and its inverse."""
+    """Implement ``np.linalg.cond``: by singular values, or by the norms of the matrix and its inverse."""
     node = _floating(node_of(x))
     if any(s == 0 for s in node.type.shape[-2:]):
         raise np.linalg.LinAlgError("cond is not defined on empty arrays")
@@ -178,7 +178,7 @@ def _by_singular_values(node: Node, p: Any) -> Node:
 
 
 def _by_inverse(node: Node, p: Any) -> Node:
-    """The condition number by the norm of the inverse; infinite for singular matrices."""
+    """Return the condition number by the norm of the inverse; infinite for singular matrices."""
     sign, _ = determinants.slogdet(node)
     singular = scalar.equal(sign, 0)
     shape = node.type.shape
@@ -191,7 +191,7 @@ def _by_inverse(node: Node, p: Any) -> Node:
 
 @implements(np.linalg.matrix_rank)
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
-    """``np.linalg.matrix_rank``: how many singular values are above a bound."""
+    """Implement ``np.linalg.matrix_rank``: the number of singular values above a bound."""
     if tol is not None and rtol is not None:
         raise ValueError("`tol` and `rtol` can't be both set.")
     x = node_of(A)
@@ -209,6 +209,6 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
 
 
 def _column(bound: Any) -> Node:
-    """A bound for every matrix of a stack."""
+    """Return a bound for every matrix of a stack."""
     node = node_of(bound)
     return expand_dims(node, (node.type.ndim,)) if node.type.ndim else node

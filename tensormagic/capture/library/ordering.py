@@ -43,7 +43,7 @@ def _no_order(name: str, order: Any) -> None:
 def sort(
     a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None
 ) -> Any:
-    """``np.sort``: a sorted copy."""
+    """Implement ``np.sort``: a sorted copy."""
     _no_order("np.sort", order)
     return done(sorting.sort(node_of(a), axis, kind, stable=stable))
 
@@ -52,7 +52,7 @@ def sort(
 def argsort(
     a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None
 ) -> Any:
-    """``np.argsort``."""
+    """Implement ``np.argsort``."""
     _no_order("np.argsort", order)
     return done(sorting.argsort(node_of(a), axis, kind, stable=stable))
 
@@ -69,7 +69,7 @@ hooks.methods["sort"] = _sort_in_place
 
 @implements(np.take, method="take")
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
-    """``np.take``; an index out of bounds is an IndexError, or with ``mode`` wraps around or is clipped."""
+    """Implement ``np.take``; an index out of bounds is an IndexError, or with ``mode`` wraps around or is clipped."""
     x, index = node_of(a), as_indices(indices)
     if axis is not None and not x.type.shape:  # one element, along an axis of its own
         x = reshape(x, (1,))
@@ -77,7 +77,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
         number = axes_of(x, axis)[0]
         before, behind = x.type.shape[:number], x.type.shape[number + 1 :]
         empty = x.type.shape[number] == 0 and any(nodes_of(s) for s in before)
-        if 0 in before or empty or (mode == "clip" and 0 in behind):  # NumPy looks at no index then
+        if 0 in before or empty or (mode == "clip" and 0 in behind):  # NumPy checks no index then
             nothing = broadcast(constant(x.type.dtype.type(0)), (*before, *index.type.shape, *behind))
             if empty:
                 none = scalar.equal(size_node(product((*before, *index.type.shape, *behind))), 0)
@@ -92,7 +92,10 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
 
 
 def _of_rows(x: Node, index: Node, axis: int) -> tuple[Node, Node]:
-    """The operands of a ``take`` along an axis behind others, which may have no element for some data: no index is looked at then."""
+    """Return the operands of a ``take`` along an axis after others.
+
+    If these others have no element for some data, no index is checked then.
+    """
     extent = x.type.shape[axis]
     none = scalar.equal(size_node(product(x.type.shape[:axis])), 0)
     if not is_at_least(extent, 1) and index.type.size != 0:
@@ -102,7 +105,7 @@ def _of_rows(x: Node, index: Node, axis: int) -> tuple[Node, Node]:
 
 
 def as_indices(value: Any) -> Node:
-    """An operand as an array of indices: an empty list holds integers."""
+    """Return an operand as an array of indices: an empty list holds integers."""
     if isinstance(value, list | tuple) and not has_lazy(value) and not np.size(value):
         return node_of(np.zeros(np.shape(value), np.int64))
     node = node_of(value)
@@ -111,7 +114,7 @@ def as_indices(value: Any) -> Node:
 
 @implements(np.take_along_axis)
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
-    """``np.take_along_axis``."""
+    """Implement ``np.take_along_axis``."""
     index = array_alone(indices, "dtype").node
     if index.type.dtype.kind not in "iu":
         raise IndexError("`indices` must be an integer array")
@@ -122,7 +125,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
 
 @implements(np.put_along_axis)
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
-    """``np.put_along_axis``: a store through arrays of indices, one for each axis."""
+    """Implement ``np.put_along_axis``: a store through arrays of indices, one for each axis."""
     if not isinstance(arr, Tensor):
         not_own("np.put_along_axis")
     index = node_of(indices)
@@ -141,7 +144,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
 
 
 def _ramp(extent: Any, axis: int, rank: int) -> Tensor:
-    """The index along one axis, in a shape that broadcasts with the others'."""
+    """Return the index along one axis, in a shape that broadcasts with the others'."""
     return wrap(reshape(iota((extent,), 0), tuple(extent if k == axis else 1 for k in range(rank))))
 
 
@@ -150,7 +153,7 @@ def _ramp(extent: Any, axis: int, rank: int) -> Tensor:
 
 @implements(np.searchsorted, method="searchsorted")
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    """``np.searchsorted``."""
+    """Implement ``np.searchsorted``."""
     rows = node_of(a)
     if sorter is not None:
         rows = gather.gather(rows, node_of(sorter), 0)
@@ -159,7 +162,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
 
 @implements(np.lexsort)
 def lexsort(keys: Any, axis: int = -1) -> Any:
-    """``np.lexsort``: a stable sort by each key, the last one last."""
+    """Implement ``np.lexsort``: a stable sort by each key, the last one last."""
     rows = [node_of(k) for k in (tensor(keys) if isinstance(keys, Tensor | np.ndarray) else keys)]
     if not rows:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
@@ -182,7 +185,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 
 def _parted(name: str, whole: Any) -> Any:
     def part(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
-        """``np.partition`` and ``np.argpartition``, in the order that NumPy has."""
+        """Implement ``np.partition`` or ``np.argpartition``, in the order that NumPy produces."""
         del kind
         _no_order(name, order)
         x = node_of(a)

@@ -1,4 +1,4 @@
-"""``np.pad`` in every mode, on lazy arrays: axis after axis, what stands before and behind is joined to the array."""
+"""``np.pad`` in every mode, on lazy arrays: axis by axis, elements are joined before and after the array."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _OPTIONS = {
 
 @implements(np.pad)
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
-    """``np.pad``; with ``mode="empty"`` zeros are padded."""
+    """Implement ``np.pad``; with ``mode="empty"`` zeros are padded."""
     x = node_of(array)
     if callable(mode):
         refuse("np.pad with a function as its mode", "Join what the function returns with np.concatenate.")
@@ -80,14 +80,14 @@ def _widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
 
 
 def _numbers(value: Any) -> Any:
-    """Nested lists of widths, each known when the code is captured."""
+    """Return nested lists of widths, each known when the code is captured."""
     if isinstance(value, list | tuple):
         return [_numbers(v) for v in value]
     return known(value, "the width of np.pad")
 
 
 def _pairs(value: Any, x: Node) -> list[tuple[Node, Node]]:
-    """For each axis two values in the dtype of ``x``."""
+    """Return, for each axis, two values in the dtype of ``x``."""
     rank = x.type.ndim
     if not has_lazy(value):
         found = np.broadcast_to(np.asarray(value), (rank, 2)).astype(x.type.dtype)
@@ -100,7 +100,7 @@ Rule = Callable[[Node, int, int, int], Node]
 
 
 def _rule(mode: str, options: dict[str, Any], x: Node) -> Rule:
-    """How one axis is padded."""
+    """Return the function that pads one axis."""
     option = next(iter(options.values()), None)
     if mode in {"constant", "empty"}:
         values = _pairs(0 if option is None else option, x)
@@ -129,7 +129,7 @@ def _end(x: Node, axis: int, place: int) -> Node:
 
 
 def _joined(x: Node, axis: int, left: tuple[int, Node], right: tuple[int, Node]) -> Node:
-    """``x`` between so many copies of each of two values."""
+    """Return ``x`` between so many copies of each of two values."""
     parts = [x]
     for place, (width, value) in ((0, left), (1, right)):
         if width:
@@ -143,7 +143,7 @@ def _between_its_ends(x: Node, axis: int, before: int, after: int) -> Node:
 
 
 def _ramps(x: Node, axis: int, left: tuple[int, Node], right: tuple[int, Node]) -> Node:
-    """``x`` between straight lines from the ends to its edges."""
+    """Return ``x`` between straight lines from the ends to its edges."""
     parts = [x]
     rest = tuple(s for k, s in enumerate(x.type.shape) if k != axis)
     for place, (width, value) in ((0, left), (1, right)):
@@ -156,7 +156,7 @@ def _ramps(x: Node, axis: int, left: tuple[int, Node], right: tuple[int, Node]) 
 
 
 def _with_statistics(x: Node, axis: int, widths: tuple[int, int], lengths: Any, mode: str) -> Node:
-    """``x`` between a statistic of its elements, or of those near each end."""
+    """Return ``x`` between a statistic of its elements, or of those near each end."""
     extent = x.type.shape[axis]
     found: list[Node] = []
     for place, length in enumerate(lengths):
@@ -185,14 +185,14 @@ def _statistic(part: Node, axis: int, mode: str) -> Node:
 
 
 def _reaches(x: Node, axis: int, most: int) -> bool:
-    """Whether the axis is at least ``most`` long for sure, or was when it was captured: then the slices check it."""
+    """Return whether the axis is at least ``most`` long: surely, or at capture, and then the slices check it."""
     extent = x.type.shape[axis]
     least = lower_bound(extent)
     return (least is not None and least >= most) or (hint(extent) or 0) >= most
 
 
 def _reflected(x: Node, axis: int, before: int, after: int, *, odd: bool, edge: bool) -> Node:
-    """``x`` with its mirror image at both ends: again and again, where the image is shorter than the pad."""
+    """Return ``x`` with its mirror image at both ends, repeated where the image is shorter than the padding."""
     if x.type.shape[axis] == 1:
         return _between_its_ends(x, axis, before, after)
     if _reaches(x, axis, max(before, after) + (not edge)):
@@ -213,7 +213,7 @@ def _reflected(x: Node, axis: int, before: int, after: int, *, odd: bool, edge: 
 
 
 def _mirror(x: Node, axis: int, width: int, *, odd: bool, edge: bool, right: bool = False) -> Node:
-    """``x`` with ``width`` elements of its mirror image at one end."""
+    """Return ``x`` with ``width`` elements of its mirror image at one end."""
     if not width:
         return x
     offset = int(not edge)
@@ -225,7 +225,7 @@ def _mirror(x: Node, axis: int, width: int, *, odd: bool, edge: bool, right: boo
 
 
 def _wrapped(x: Node, axis: int, before: int, after: int) -> Node:
-    """``x`` between parts of itself, as if it went on for ever."""
+    """Return ``x`` between parts of itself, continued periodically."""
     extent = x.type.shape[axis]
     if _reaches(x, axis, max(before, after)):
         left = [_part(x, axis, extent - before, before)] if before else []

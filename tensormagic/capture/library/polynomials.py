@@ -34,7 +34,7 @@ from tensormagic.ops.update import zeros_like
 
 
 def _numbers(p: Any) -> Any:
-    """What NumPy takes an ``np.poly1d`` for."""
+    """Return the coefficients of an ``np.poly1d``; other values unchanged."""
     return p.coeffs if isinstance(p, np.poly1d) else p
 
 
@@ -58,7 +58,7 @@ def _coefficients(p: Any) -> Node:
 
 
 def _counted(p: Any) -> Node:
-    """As :func:`_coefficients`, for functions that count them, and take no number."""
+    """Return coefficients like :func:`_coefficients`; raise for a number, for functions that take their length."""
     if not node_of(p).type.ndim:
         raise TypeError("len() of unsized object")
     return _coefficients(p)
@@ -66,12 +66,12 @@ def _counted(p: Any) -> Node:
 
 @implements(np.polyval)
 def polyval(p: Any, x: Any) -> Any:
-    """``np.polyval``: by Horner's rule."""
+    """Implement ``np.polyval``: by Horner's rule."""
     coefficients = tensor(_numbers(p))
     if not coefficients.ndim:
         raise TypeError("iteration over a 0-d array")
     parts = [coefficients[k] for k in range(extent_number(coefficients.node, 0))]
-    if isinstance(x, np.poly1d):  # of another polynomial
+    if isinstance(x, np.poly1d):  # a value of another polynomial
         return functools.reduce(lambda found, part: found * x + part, parts, np.poly1d(0))
     value = node_of(x)
     return done(functools.reduce(lambda found, part: found * value + part.node, parts, zeros_like(value)))
@@ -80,7 +80,7 @@ def polyval(p: Any, x: Any) -> Any:
 @implements(np.polyder)
 @_gives_poly1d
 def polyder(p: Any, m: Any = 1) -> Any:
-    """``np.polyder``."""
+    """Implement ``np.polyder``."""
     m = int(known(m, "the order of np.polyder"))
     if m < 0:
         raise ValueError("Order of derivative must be positive (see polyint)")
@@ -94,7 +94,7 @@ def polyder(p: Any, m: Any = 1) -> Any:
 @implements(np.polyint)
 @_gives_poly1d
 def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
-    """``np.polyint``."""
+    """Implement ``np.polyint``."""
     m = int(known(m, "the order of np.polyint"))
     if m < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
@@ -116,7 +116,7 @@ def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
 
 
 def _aligned(first: Any, second: Any) -> tuple[Node, Node]:
-    """Coefficients of as many powers: those that are missing are zeros."""
+    """Return the coefficients of two polynomials, padded with zeros to the same number of powers."""
     nodes = [_coefficients(first), _coefficients(second)]
     counts = [extent_number(n, 0) for n in nodes]
     most = max(counts)
@@ -134,12 +134,12 @@ implements(np.polysub)(_gives_poly1d(lambda a1, a2: done(scalar.subtract(*_align
 @implements(np.polymul)
 @_gives_poly1d
 def polymul(a1: Any, a2: Any) -> Any:
-    """``np.polymul``; leading zeros would be dropped, so that there may be none."""
+    """Implement ``np.polymul``; NumPy drops leading zeros, so there may be none."""
     return done(convolve(_leading(_coefficients(a1)), _leading(_coefficients(a2))))
 
 
 def _leading(p: Node) -> Node:
-    """Coefficients without leading zeros: dropped where they are known, an error when the graph runs where they are not."""
+    """Return coefficients without leading zeros: dropped if they are known, otherwise an error when the graph runs."""
     if p.type.shape[0] == 0:
         return constant(np.zeros(1, p.type.dtype))
     values = constant_value(p)
@@ -160,19 +160,19 @@ def _leading(p: Node) -> Node:
 @implements(np.polydiv)
 @_gives_poly1d
 def polydiv(u: Any, v: Any) -> Any:
-    """``np.polydiv`` of values that are known when the code is captured: the remainder's length depends on them."""
+    """Implement ``np.polydiv`` of values that are known at capture: the remainder's length depends on them."""
     return at_capture(np.polydiv, "np.polydiv", u, v)
 
 
 @implements(np.roots)
 def roots(p: Any) -> Any:
-    """``np.roots``: in a cell as the values say; in a function of polynomials whose leading coefficient is not 0."""
+    """Implement ``np.roots``: in a cell by the values; in a function for polynomials whose leading coefficient is not 0."""
     p, capture = _numbers(p), context.current()
     if capture is None or not (capture.abstract or capture.actual(node_of(p)) is not node_of(p)):
         values = np.asarray(computed(p))
-        if values.ndim != 1 or not values[:1].any():  # how many roots there are, the values say
+        if values.ndim != 1 or not values[:1].any():  # the number of roots depends on the values
             return at_capture(np.roots, "np.roots", p)
-    if not node_of(p).type.ndim:  # which NumPy takes the array for the list of its operands
+    if not node_of(p).type.ndim:  # NumPy would take the array for the list of its operands
         raise TypeError("dispatcher for __array_function__ did not return an iterable")
     x = pad_empty_axes(node_of(p), (0,), 0)
     if x.type.ndim != 1:
@@ -186,7 +186,7 @@ def roots(p: Any) -> Any:
 
 @implements(np.poly)
 def poly(seq_of_zeros: Any) -> Any:
-    """``np.poly``: the product of the linear factors; of complex roots real where they are pairs."""
+    """Implement ``np.poly``: the product of the linear factors; for complex roots in conjugate pairs it is real."""
     x = tensor(_numbers(seq_of_zeros))
     if not x.ndim:
         raise TypeError("np.poly takes a sequence of roots or a matrix, not a number")
@@ -212,7 +212,7 @@ def poly(seq_of_zeros: Any) -> Any:
 def polyfit(
     x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None, cov: bool | str = False
 ) -> Any:
-    """``np.polyfit``: least squares in the powers of ``x``, each scaled to length 1."""
+    """Implement ``np.polyfit``: least squares in the powers of ``x``, each scaled to length 1."""
     if full:
         refuse(
             "np.polyfit with full=True",
@@ -261,7 +261,7 @@ def _check(x: Node, y: Node) -> None:
 def _covariance(
     columns: Node, values: Node, found: Node, scale: Node, counts: tuple[int, int], cov: bool | str
 ) -> Tensor:
-    """The covariance of the coefficients, from the residuals' variance."""
+    """Return the covariance of the coefficients, from the residuals' variance."""
     base = linalg.inv(matmul(transpose(columns, (1, 0)), columns))
     base = base / (expand_dims(scale, (1,)) * scale)
     count, order = counts

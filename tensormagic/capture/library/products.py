@@ -1,4 +1,4 @@
-"""NumPy's products on lazy arrays: dot, inner, outer, tensordot, einsum, trace and their kin."""
+"""NumPy's products on lazy arrays: dot, inner, outer, tensordot, einsum, trace and the like."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tensormagic.ops.scalars import scalar
 
 @implements(np.dot, method="dot")
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    """``np.dot``."""
+    """Implement ``np.dot``."""
     if out is not None:
         return _exactly(dot(a, b), out)
     x, y = node_of(a), node_of(b)
@@ -49,7 +49,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 
 
 def _added(product: Tensor) -> Tensor:
-    """A number times a vector or a matrix, which NumPy adds to zeros, where it has not just one element: then -0.0 is 0.0."""
+    """Return a number times a vector or a matrix, to which NumPy adds zeros unless it has one element: then -0.0 becomes 0.0."""
     size = product.type.size
     if size == 1:
         return product
@@ -61,7 +61,7 @@ def _added(product: Tensor) -> Tensor:
 
 
 def _of_singles(x: Node, y: Node, rank: int) -> Node | None:
-    """The product of arrays of one element, which BLAS does not add to a zero: -0.0 stays that; None for others."""
+    """Return the product of arrays of one element, to which BLAS adds no zero, so that -0.0 stays; None for others."""
     single = [set(n.type.shape) == {1} for n in (x, y)]
     vectors = x.type.ndim == y.type.ndim == 1
     if not (all(single) or (any(single) and vectors)) or np.result_type(x.type.dtype, y.type.dtype).char not in "fdFD":
@@ -71,7 +71,7 @@ def _of_singles(x: Node, y: Node, rank: int) -> Node | None:
 
 
 def _exactly(result: Tensor, out: Any) -> Any:
-    """The result in ``out``, which has its very type and lies in C order."""
+    """Return the result in ``out``, which must have the same type and lie in C order."""
     if not isinstance(out, Tensor):
         return into_out(result.node, out, "dot")
     layout = out.place.layout()
@@ -98,7 +98,7 @@ def _fit(name: str, x: Node, y: Node, left: int, right: int) -> None:
 
 @implements(np.vdot)
 def vdot(a: Any, b: Any) -> Any:
-    """``np.vdot``."""
+    """Implement ``np.vdot``."""
     x, y = (reshape(v, (-1,)) if v.type.ndim != 1 else v for v in (node_of(a), node_of(b)))
     x = scalar.conjugate(x) if x.type.dtype.kind == "c" else x
     _fit("vdot", x, y, -1, -1)
@@ -107,7 +107,7 @@ def vdot(a: Any, b: Any) -> Any:
 
 @implements(np.inner)
 def inner(a: Any, b: Any) -> Any:
-    """``np.inner``."""
+    """Implement ``np.inner``."""
     x, y = node_of(a), node_of(b)
     if not x.type.ndim or not y.type.ndim:
         return build(scalar.multiply, strong(a), strong(b))
@@ -121,7 +121,7 @@ def inner(a: Any, b: Any) -> Any:
 
 @implements(np.outer)
 def outer(a: Any, b: Any, out: Any = None) -> Any:
-    """``np.outer``."""
+    """Implement ``np.outer``."""
     if out is not None:
         return into_out(outer(a, b).node, out, "outer")
     x, y = (reshape(v, (-1,)) if v.type.ndim != 1 else v for v in (node_of(a), node_of(b)))
@@ -130,7 +130,7 @@ def outer(a: Any, b: Any, out: Any = None) -> Any:
 
 @implements(np.tensordot)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    """``np.tensordot``."""
+    """Implement ``np.tensordot``."""
     x, y = node_of(a), node_of(b)
     left_axes, right_axes = _tensordot_axes(axes, x.type.ndim)
     if len(left_axes) > x.type.ndim or len(right_axes) > y.type.ndim:
@@ -163,7 +163,7 @@ def _tensordot_axes(axes: Any, rank: int) -> tuple[list[int], list[int]]:
 
 @implements(np.einsum)
 def einsum_(subscripts: Any, *operands: Any, optimize: Any = False, out: Any = None, **options: Any) -> Any:
-    """``np.einsum`` with subscripts as text; the path is opt_einsum's in any case."""
+    """Implement ``np.einsum`` with subscripts as text; the path is opt_einsum's in any case."""
     del optimize
     if not isinstance(subscripts, str):
         subscripts, operands = _from_lists([subscripts, *operands])
@@ -181,7 +181,7 @@ _LABELS = string.ascii_uppercase + string.ascii_lowercase
 
 
 def _from_lists(given: list[Any]) -> tuple[str, tuple[Any, ...]]:
-    """Subscripts as text, and the operands, of a call with lists of numbers behind each operand, and one for the result."""
+    """Return subscripts as text, and the operands, of a call with lists of numbers after each operand, and one for the result."""
     whole = len(given) % 2 == 0
     pairs = given if whole else given[:-1]
     text = ",".join(map(_term, pairs[1::2])) + ("" if whole else f"->{_term(given[-1])}")
@@ -193,7 +193,7 @@ def _term(labels: Any) -> str:
 
 
 def _without_ones(spelt: str, nodes: list[Node]) -> tuple[Any, ...]:
-    """Subscripts and operands without the axes of extent 1 that stand for longer ones of other operands."""
+    """Return subscripts and operands without the axes of extent 1 that are stretched to longer ones of other operands."""
     left, out = spelt.split("->")
     terms = left.split(",")
     long = {c for term, x in zip(terms, nodes, strict=True) for c, s in zip(term, x.type.shape, strict=True) if s != 1}
@@ -209,7 +209,7 @@ def _without_ones(spelt: str, nodes: list[Node]) -> tuple[Any, ...]:
 
 
 def explicit(subscripts: str, operands: list[Node]) -> str:
-    """Subscripts with the ellipsis and the result spelt out."""
+    """Return subscripts with the ellipsis and the result written out."""
     left, arrow, out = subscripts.partition("->")
     terms = left.split(",")
     if len(terms) != len(operands):
@@ -229,5 +229,5 @@ def explicit(subscripts: str, operands: list[Node]) -> str:
 
 @implements(np.trace, method="trace")
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
-    """``np.trace``."""
+    """Implement ``np.trace``."""
     return reduction_of(SUM)(diagonal(a, offset, axis1, axis2), -1, dtype, out)

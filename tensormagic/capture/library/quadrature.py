@@ -28,13 +28,13 @@ def _along(x: Tensor, axis: int, index: Any) -> Tensor:
 
 
 def _ratio(left: Any, right: Tensor) -> Tensor:
-    """``left / right``, and 0 where that divides by 0."""
+    """Return ``left / right``, and 0 where that divides by 0."""
     zero = build(scalar.equal, right, 0)
     return build(scalar.where, zero, 0.0, build(scalar.divide, left, build(scalar.where, zero, 1.0, right)))
 
 
 def _spacings(x: Any, y: Tensor, axis: int) -> Tensor:
-    """The places of samples, with the axes of the samples."""
+    """Return the spacings of samples along an axis, broadcast to the samples' axes."""
     places = tensor(x)
     if places.ndim == 1:
         places = places.reshape([*[1] * axis, -1, *[1] * (y.ndim - axis - 1)])
@@ -45,7 +45,7 @@ def _spacings(x: Any, y: Tensor, axis: int) -> Tensor:
 
 @implements("scipy.integrate.trapezoid")
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    """``scipy.integrate.trapezoid``: NumPy's, in the dtype of the samples."""
+    """Implement ``scipy.integrate.trapezoid``: NumPy's, in the dtype of the samples."""
     values = tensor(y)
     result = signal.trapezoid(values, x, dx, axis)
     return wrap(astype(result.node, values.dtype if values.type.inexact else np.float64))
@@ -53,7 +53,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
 @implements("scipy.integrate.cumulative_trapezoid")
 def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Any:
-    """``scipy.integrate.cumulative_trapezoid``."""
+    """Implement ``scipy.integrate.cumulative_trapezoid``."""
     values = tensor(y)
     axis = one_axis(axis, values.ndim)
     if initial not in {None, 0}:
@@ -68,7 +68,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
 
 
 def _odd(count: Any) -> bool:
-    """Whether the number of samples is odd; the graph is guarded by this, and by there being more than two."""
+    """Return whether the number of samples is odd; guard this, and that there are more than two."""
     number = hint(count)
     if number is None:
         refuse("scipy.integrate.simpson of samples whose number depends on data", "Compute them in an earlier cell.")
@@ -81,7 +81,7 @@ def _odd(count: Any) -> bool:
 
 @implements("scipy.integrate.simpson")
 def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
-    """``scipy.integrate.simpson``, with Cartwright's correction for an even number of samples."""
+    """Implement ``scipy.integrate.simpson``, with Cartwright's correction for an even number of samples."""
     values = tensor(y)
     axis = one_axis(axis, values.ndim)
     steps = None if x is None else _spacings(x, values, axis)
@@ -111,7 +111,7 @@ def _width(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _of_widths(own: Any, y: Tensor) -> Any:
-    """The dtype in which SciPy has the widths of intervals."""
+    """Return the dtype of interval widths in SciPy."""
     if _is_double() or not y.type.inexact:
         return np.float64
     return np.result_type(own, np.dtype(y.dtype.char.lower()))
@@ -119,7 +119,7 @@ def _of_widths(own: Any, y: Tensor) -> Any:
 
 @functools.cache
 def _is_double() -> bool:
-    """Whether SciPy computes widths in float64 whatever the dtype of the samples, as it did before 1.18."""
+    """Return whether SciPy computes widths in float64 whatever the dtype of the samples, as it did before 1.18."""
     import scipy.integrate
 
     four = np.arange(4, dtype=np.float32)
@@ -127,7 +127,7 @@ def _is_double() -> bool:
 
 
 def _parabolas(y: Tensor, steps: Tensor | None, dx: Any, axis: int, end: int | None) -> Tensor:
-    """The sum over pairs of intervals, of all samples or of all but the last."""
+    """Return the sum over pairs of intervals, of all samples or of all but the last."""
     stop = 0 if end is None else end
     parts = (slice(0, stop - 2, 2), slice(1, stop - 1, 2), slice(2, end, 2))
     low, mid, high = (_along(y, axis, part) for part in parts)

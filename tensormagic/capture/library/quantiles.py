@@ -1,6 +1,7 @@
-"""NumPy's order statistics on lazy arrays: median, quantile, percentile, by every method, and those that leave nan out.
+"""NumPy's order statistics on lazy arrays: median, quantile, percentile, by every method, and those that ignore nan.
 
-An order statistic sorts the rows once; a place between two elements, which the method gives, says which two, and how much of each.
+An order statistic sorts the rows once; a place between two elements, which the method computes, says which two, and
+how much of each.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _weighted(alpha: float, beta: float) -> Virtual:
 
 
 def _step(index: Node, back: Callable[[Node, Node], Node]) -> Node:
-    """The whole place after ``index``, or the one before where ``back(gamma, index)``."""
+    """Return the integer place after ``index``, or the one before where ``back(gamma, index)``."""
     before = scalar.floor(index)
     place = scalar.where(back(index - before, index), before, before + 1)
     return scalar.maximum(astype(place, np.int64), 0)
@@ -56,7 +57,8 @@ def _odd_tie(gamma: Node, index: Node) -> Node:
     return scalar.logical_and(scalar.equal(gamma, 0), odd)
 
 
-# The place of a quantile among n sorted elements: a whole one, or one between two (Hyndman and Fan 1996, and NumPy's own).
+# The place of a quantile among n sorted elements: an integer, or one between two elements (Hyndman and Fan 1996, and
+# NumPy's own).
 _WHOLE: dict[str, Virtual] = {
     "inverted_cdf": lambda n, q: _step(n * q - 1, lambda gamma, _: scalar.equal(gamma, 0)),
     "closest_observation": lambda n, q: _step(n * q - 1 - 0.5, _odd_tie),
@@ -77,7 +79,7 @@ _BETWEEN: dict[str, Virtual] = {
 
 
 def _gamma(method: str, gamma: Node, index: Node) -> Node:
-    """How much of the upper element is taken."""
+    """Return the share of the upper element."""
     if method == "averaged_inverted_cdf":
         return scalar.where(scalar.equal(gamma, 0), 0.5, 1.0)
     if method == "midpoint":
@@ -86,7 +88,7 @@ def _gamma(method: str, gamma: Node, index: Node) -> Node:
 
 
 class Rows:
-    """What order statistics are taken of: sorted rows, the axes that were merged into them, and how many elements count.
+    """Represents the sorted rows that order statistics are computed from, the axes merged into them, and their lengths.
 
     Parameters
     ----------
@@ -116,7 +118,7 @@ class Rows:
             self.weights = take_along_axis(self._merged(weights, rest), order)
 
     def not_empty(self, *, skip: bool) -> None:
-        """Raise NumPy's error when the graph runs if the rows are empty; with ``skip`` refuse, since NumPy would return a float."""
+        """Let the graph raise NumPy's error if the rows are empty; with ``skip`` refuse, since NumPy would return a float."""
         if nodes_of(self.length) and not is_at_least(self.length, 1):
             some = scalar.greater_equal(size_node(self.length), 1)
             found = (_OF_NO_INTEGERS, "capture") if skip else (_NO_ELEMENT, "index")
@@ -136,14 +138,14 @@ class Rows:
 
     @property
     def count(self) -> Node:
-        """How many elements count, of each row where nan is left out."""
+        """Return the number of elements that count; one for each row where nan is ignored."""
         if not self.skip:
             return size_node(self.length)
         numbers = scalar.logical_not(scalar.isnan(self.rows))
         return reduce_sum(astype(numbers, np.int64), (len(self.kept),))
 
     def take(self, places: Node) -> Node:
-        """The elements at ``places``: of shape (…,) for all rows, or (…, rows) for each row its own."""
+        """Return the elements at ``places``: of shape (…,) for all rows, or (…, rows) for each row its own."""
         if not self.skip and self.weights is None:
             outer = places.type.ndim - len(self.kept)
             found = gather(self.rows, reshape(places, places.type.shape[:outer]), len(self.kept))
@@ -159,7 +161,7 @@ class Rows:
         return reshape(_to_front(found, len(self.kept)), (*outer_shape, *self.kept))
 
     def unless_spoilt(self, result: Node) -> Node:
-        """``result``, and nan for rows that hold one, or nothing but."""
+        """Return ``result``, with nan for rows that contain nan (with ``skip``: contain nothing else)."""
         if not self.rows.type.inexact:
             return result
         place = 0 if self.skip else self.length - 1
@@ -168,7 +170,7 @@ class Rows:
         return scalar.where(scalar.isnan(last), astype(last, result.type.dtype), result)
 
     def widened(self, result: Node) -> Node:
-        """``result`` with the merged axes as extents of 1."""
+        """Return ``result`` with the merged axes as extents of 1."""
         outer = result.type.ndim - len(self.kept)
         if not self.axes and not result.type.shape:
             return to_form(result, "array")
@@ -176,23 +178,23 @@ class Rows:
 
 
 def _to_front(x: Node, first: int) -> Node:
-    """The axes from ``first`` on brought to the front."""
+    """Return ``x`` with the axes from ``first`` on moved to the front."""
     return transpose(x, (*range(first, x.type.ndim), *range(first)))
 
 
 def _to_back(x: Node) -> Node:
-    """The first axis brought to the end."""
+    """Return ``x`` with the first axis moved to the end."""
     return transpose(x, (*range(1, x.type.ndim), 0))
 
 
 def _lerp(low: Node, high: Node, t: Node, rest: Node) -> Node:
-    """The point between two, from the nearer end, as NumPy computes it; ``rest`` is what ``t`` leaves of 1."""
+    """Return the interpolated value between two, from the nearer end, as NumPy computes it; ``rest`` is ``1 - t``."""
     change = high - low
     return scalar.where(scalar.greater_equal(t, 0.5), high - change * rest, low + change * t)
 
 
 def _quantile(rows: Rows, q: Node, method: str, *, weak: bool) -> Node:
-    """The quantiles ``q`` of the rows, with the axes of ``q`` in front."""
+    """Return the quantiles ``q`` of the rows, with the axes of ``q`` in front."""
     if method not in _WHOLE and method not in _BETWEEN:
         raise ValueError(f"{method!r} is not a valid method. Use one of: {[*_WHOLE, *_BETWEEN]}")
     q = expand_dims(q, tuple(range(q.type.ndim, q.type.ndim + len(rows.kept))))
@@ -202,7 +204,7 @@ def _quantile(rows: Rows, q: Node, method: str, *, weak: bool) -> Node:
     if method in _WHOLE:
         return rows.unless_spoilt(rows.take(_WHOLE[method](n, q)))
     if n.type.shape and q.type.dtype.kind == "f" and _shares_are_narrowed():
-        n = astype(n, q.type.dtype)  # which is of each row Python's number
+        n = astype(n, q.type.dtype)  # for each row, it is Python's number
     index = _BETWEEN[method](n, q)
     before = scalar.floor(index)
     top = n - 1
@@ -218,20 +220,20 @@ def _quantile(rows: Rows, q: Node, method: str, *, weak: bool) -> Node:
 
 
 def _weak(gamma: Node, dtype: np.dtype[Any]) -> Node:
-    """A share that a Python number asks for: it does not widen floats."""
+    """Return a share given as a Python number, in a form that does not widen floats."""
     if not gamma.type.shape:
         return to_form(gamma, "python")
     return astype(gamma, dtype) if dtype.kind == "f" else gamma
 
 
 def _of_nothing(rows: Rows) -> Node:
-    """The quantiles of no elements, where nan is left out: one nan, however many are asked for."""
+    """Return the quantiles of no elements, where nan is ignored: one nan, however many quantiles there are."""
     dtype = rows.rows.type.dtype if rows.rows.type.inexact else np.dtype(float)
     return broadcast(constant(dtype.type(np.nan)), rows.kept)
 
 
 def _weighted_quantile(rows: Rows, q: Node) -> Node:
-    """The first element up to which the weights make up the share ``q`` of all."""
+    """Return the first element up to which the weights add up to the share ``q`` of all."""
     weights = rows.weights
     if weights is None:
         raise AssertionError
@@ -251,7 +253,7 @@ def _weighted_quantile(rows: Rows, q: Node) -> Node:
 
 
 def _share(q: Node, scale: int, *, whole: bool) -> Node:
-    """The quantile as a fraction between 0 and 1; an integer, for which NumPy picks elements exactly, stays one."""
+    """Return the quantile as a fraction between 0 and 1; an integer, for which NumPy picks elements exactly, stays an integer."""
     known = constant_value(q)
     if known is not None:
         _checked(constant(np.asarray(known, float) / scale), _ranges(scale))
@@ -264,14 +266,14 @@ def _share(q: Node, scale: int, *, whole: bool) -> Node:
 
 
 def _narrowed(q: Node, dtype: np.dtype[Any]) -> Node:
-    """A share of elements of a dtype, in that one where this NumPy takes it so."""
+    """Return a share in the dtype of the elements, if this NumPy converts it."""
     as_they_are = q.type.form != "python" or dtype.kind != "f" or not _shares_are_narrowed()
     return q if as_they_are else astype(to_form(q, "scalar"), dtype)
 
 
 @functools.cache
 def _shares_are_narrowed() -> bool:
-    """Whether this NumPy takes a share that is a Python number in the dtype of the floats: before 2.4."""
+    """Return whether this NumPy converts a share that is a Python number to the dtype of the floats, as before 2.4."""
     return bool(np.quantile(np.array([0, 0, 1], np.float32), 0.5 + 2.0**-40) == 0)
 
 
@@ -291,7 +293,7 @@ def _quantile_like(name: str, scale: int, *, skip: bool) -> Callable[..., Any]:
         *,
         weights: Any = None,
     ) -> Any:
-        del overwrite_input  # what is overwritten is not to be read
+        del overwrite_input  # the overwritten input cannot be read later
         x, share = node_of(a), node_of(q)
         if x.type.dtype.kind == "c":
             raise DTypeError("a must be an array of real numbers")
@@ -303,7 +305,7 @@ def _quantile_like(name: str, scale: int, *, skip: bool) -> Callable[..., Any]:
         if weights is not None and method != "inverted_cdf":
             raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
         if skip and method in _BETWEEN and not x.type.inexact and nodes_of(x.type.size):
-            x = astype(x, np.float64)  # of nothing it is nan
+            x = astype(x, np.float64)  # of no elements it is nan
         rows = Rows(
             x, axis, skip=skip, weights=None if weights is None else fitting(node_of(weights), x, listed_axes(axis))
         )
@@ -323,7 +325,7 @@ def _quantile_like(name: str, scale: int, *, skip: bool) -> Callable[..., Any]:
 
 
 def _checked(q: Node, message: str) -> Node:
-    """``q`` between 0 and 1: at once where it is known, else when the graph runs."""
+    """Return ``q``, checked to be between 0 and 1: at once if it is known, else when the graph runs."""
     values = constant_value(q)
     if values is None:
         return in_range(q, 0, constant(_JUST_ABOVE_1), message)
@@ -340,7 +342,7 @@ implements(np.nanpercentile)(_quantile_like("np.nanpercentile", 100, skip=True))
 
 def _median(name: str, *, skip: bool) -> Callable[..., Any]:
     def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
-        del overwrite_input  # what is overwritten is not to be read
+        del overwrite_input  # the overwritten input cannot be read later
         x = node_of(a)
         x = computed_in(x, None, out) if x.type.inexact else astype(x, np.float64)
         if x.type.dtype.kind == "c":
@@ -364,7 +366,7 @@ def _median(name: str, *, skip: bool) -> Callable[..., Any]:
 
 
 def _rowwise(places: Node, rows: Rows) -> Node:
-    """Places of no outer axes, as :meth:`Rows.take` reads them."""
+    """Return places without outer axes in the shape that :meth:`Rows.take` reads."""
     return places if rows.skip else expand_dims(astype(places, np.int64), tuple(range(len(rows.kept))))
 
 

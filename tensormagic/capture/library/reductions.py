@@ -33,7 +33,7 @@ __all__ = ["axis_of", "computed_in", "cumulative_of", "folded", "mean_of", "redu
 
 
 def _mask(where: Any, x: Node) -> Node | None:
-    """The mask of ``where=``, in the shape of ``x``; None where every element counts."""
+    """Return the mask of ``where=``, in the shape of ``x``; None where every element counts."""
     if where is True or not given(where):
         return None
     mask = node_of(where)
@@ -48,14 +48,14 @@ def _number(value: Any, dtype: np.dtype[Any]) -> Node:
 
 
 def of_integers(name: str, x: Node, axis: Any, *, keepdims: bool) -> Node | None:
-    """The fold by a ufunc of integers whose order does not matter, over as many elements as there are; None for any other."""
+    """Return the fold by a ufunc of integers whose order does not matter, over any number of elements; None for any other."""
     return folded(BIT_FOLDS[name], x, axis, keepdims=keepdims) if name in BIT_FOLDS else None
 
 
 def folded(
     op: folds.Fold, x: Node, axis: Any, *, keepdims: bool = False, initial: Any = MISSING, where: Any = True
 ) -> Node:
-    """NumPy's reduction by ``op`` along ``axis``, with its ``where=`` and ``initial=``."""
+    """Return NumPy's reduction by ``op`` along ``axis``, with its ``where=`` and ``initial=``."""
     axes = axes_of(x, reduced_axis(axis, x.type.ndim))
     mask = _mask(where, x)
     if mask is not None:
@@ -76,7 +76,7 @@ def folded(
 
 
 def _never_empty(x: Node, axes: Sequence[int], initial: Any) -> Node:
-    """``x`` with ``initial`` appended along axes of data-dependent length, so that the extremum of an empty axis is ``initial``."""
+    """Return ``x`` with ``initial`` appended along axes of data-dependent length: the extremum of an empty axis is then ``initial``."""
     for axis in axes:
         if nodes_of(x.type.shape[axis]):
             shape = tuple(1 if k == axis else s for k, s in enumerate(x.type.shape))
@@ -85,7 +85,7 @@ def _never_empty(x: Node, axes: Sequence[int], initial: Any) -> Node:
 
 
 def computed_in(x: Node, dtype: Any, out: Any) -> Node:
-    """What is reduced in the dtype that NumPy computes in: the one that is asked for, or one that ``out`` holds, too."""
+    """Return an operand cast to the dtype that NumPy reduces in: the given one, or one that ``out`` holds, too."""
     if given(dtype):
         return astype(x, dtype)
     wider = np.result_type(out.dtype, x.type.dtype) if isinstance(out, Tensor) else x.type.dtype
@@ -93,7 +93,7 @@ def computed_in(x: Node, dtype: Any, out: Any) -> Node:
 
 
 def reduction_of(op: folds.Fold) -> Any:
-    """NumPy's reduction by ``op``, with NumPy's options."""
+    """Return NumPy's reduction by ``op``, with NumPy's options."""
 
     def reduction(
         a: Any,
@@ -134,13 +134,13 @@ implements(np.min, np.amin, method="min")(_plain_reduction(folds.MIN))
 
 @implements(np.any, method="any")
 def any_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
-    """``np.any``."""
+    """Implement ``np.any``."""
     return _plain_reduction(folds.ANY)(a, axis, out, keepdims, MISSING, where)
 
 
 @implements(np.all, method="all")
 def all_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
-    """``np.all``."""
+    """Implement ``np.all``."""
     return _plain_reduction(folds.ALL)(a, axis, out, keepdims, MISSING, where)
 
 
@@ -168,7 +168,7 @@ implements(np.argmin, method="argmin")(_arg(folds.ARGMIN))
 
 
 def _count(x: Node, axes: tuple[int, ...], mask: Node | None) -> Size | Node:
-    """How many elements are taken together: a size, or for a mask the number of its true elements."""
+    """Return how many elements are taken together: a size, or for a mask the number of its true elements."""
     return folds.count(x, axes) if mask is None else reduce_sum(astype(mask, np.int64), axes)
 
 
@@ -178,7 +178,7 @@ def _over(total: Node, count: Size | Node) -> Node:
 
 
 def mean_of(x: Node, axes: tuple[int, ...], mask: Node | None = None) -> Node:
-    """The mean over ``axes`` of what ``mask`` leaves, in NumPy's dtype for means."""
+    """Return the mean over ``axes`` of the elements that ``mask`` selects, in NumPy's dtype for means."""
     if x.type.dtype.kind in "biu":
         x = astype(x, np.float64)
     kept = x if mask is None else scalar.where(mask, x, 0)
@@ -191,7 +191,7 @@ def mean_of(x: Node, axes: tuple[int, ...], mask: Node | None = None) -> Node:
 def mean_(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
 ) -> Any:
-    """``np.mean``."""
+    """Implement ``np.mean``."""
     x = of_any_dtype(node_of(a))
     mask = _mask(where, x)
     axes = axes_of(x, axis_of(axis))
@@ -203,7 +203,7 @@ def mean_(
 
 
 def _mean_in(x: Node, axes: tuple[int, ...], mask: Node | None, dtype: np.dtype[Any]) -> Node:
-    """The mean whose sum, and which itself, is cast to integers."""
+    """Return a mean cast to integers, whose sum is cast to integers, too."""
     x = astype(x, dtype)
     total = astype(reduce_sum(x if mask is None else scalar.where(mask, x, 0), axes), dtype)
     count = _count(x, axes, mask)
@@ -211,7 +211,7 @@ def _mean_in(x: Node, axes: tuple[int, ...], mask: Node | None, dtype: np.dtype[
 
 
 def refuse_spread_in(dtype: Any, x: Node) -> None:
-    """Refuse a variance that is asked for in another kind of number: NumPy casts on the way, and takes the mean of that."""
+    """Raise for a variance in another kind of number: NumPy casts in between, and takes the mean of that."""
     if given(dtype) and (np.dtype(dtype).kind != "f" or x.type.dtype.kind == "c"):
         refuse(
             f"a variance or a standard deviation in dtype {np.dtype(dtype)}",
@@ -227,9 +227,9 @@ def variance(
     centre: Node | None = None,
     dtype: np.dtype[Any] | None = None,
 ) -> Node:
-    """The mean of the squared distances from the mean, as NumPy computes it; ``centre`` is the mean where it is given.
+    """Return the mean of the squared distances from the mean, as NumPy computes it; ``centre`` is the mean if it is given.
 
-    Sums are of ``dtype``, where it is given; the distances are the array's own.
+    Sums have the dtype ``dtype`` if it is given; the distances have the array's.
     """
     if centre is None:
         summed = x if dtype is None else astype(x, dtype)
@@ -260,7 +260,7 @@ def var(
     mean: Any = MISSING,
     correction: Any = MISSING,
 ) -> Any:
-    """``np.var``."""
+    """Implement ``np.var``."""
     x = of_any_dtype(node_of(a))
     mask = _mask(where, x)
     refuse_spread_in(dtype, x)
@@ -280,13 +280,13 @@ def var(
 def std(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, **options: Any
 ) -> Any:
-    """``np.std``."""
+    """Implement ``np.std``."""
     return into_out(scalar.sqrt(var(a, axis, dtype, None, ddof, keepdims, **options).node), out, "std")
 
 
 @implements(np.ptp)
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
-    """``np.ptp``: largest less smallest."""
+    """Implement ``np.ptp``: the largest minus the smallest."""
     x, wide = computed_in(node_of(a), None, out), _wide(keepdims)
     largest, smallest = (folded(op, x, axis, keepdims=wide) for op in (folds.MAX, folds.MIN))
     return into_out(largest - smallest, out, "ptp")
@@ -294,7 +294,7 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any
 
 @implements(np.count_nonzero)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """``np.count_nonzero``."""
+    """Implement ``np.count_nonzero``."""
     x = node_of(a)
     true = x if x.type.dtype.kind == "b" else scalar.not_equal(x, 0)
     found = folded(folds.SUM, true, axis, keepdims=keepdims)
@@ -305,7 +305,7 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 
 @cache
 def _counts_are_pythons() -> bool:
-    """Whether ``np.count_nonzero`` gives an integer of Python's, as before NumPy 2.3."""
+    """Return whether ``np.count_nonzero`` gives an integer of Python's, as before NumPy 2.3."""
     found: Any = np.count_nonzero(np.ones(1))
     return isinstance(found, int)
 
@@ -314,14 +314,14 @@ def _counts_are_pythons() -> bool:
 
 
 def running(op: folds.Fold, x: Node, axis: Any) -> Node:
-    """``op`` along one axis, or along the flattened array."""
+    """Return ``op`` along one axis, or along the flattened array."""
     if axis is None or not x.type.ndim:
         x, axis = (reshape(x, (-1,)) if x.type.ndim != 1 else x), (axis or 0)
     return folds.row(op, x, axes_of(x, axis_of(axis)))
 
 
 def cumulative_of(op: folds.Fold) -> Any:
-    """``np.cumsum`` and ``np.cumprod``."""
+    """Return ``np.cumsum`` or ``np.cumprod``."""
 
     def cumulative(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         if isinstance(axis, tuple):
@@ -338,7 +338,7 @@ implements(np.cumprod, method="cumprod")(cumulative_of(folds.CUMPROD))
 
 
 def _array_api(op: folds.Fold, first: int) -> Any:
-    """``np.cumulative_sum`` and ``np.cumulative_prod``."""
+    """Return ``np.cumulative_sum`` or ``np.cumulative_prod``."""
 
     def cumulative(
         x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False

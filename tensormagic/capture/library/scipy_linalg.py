@@ -1,6 +1,6 @@
 """``scipy.linalg`` on lazy arrays, by the functions' names: systems, factorisations, functions of matrices.
 
-Options that say only how a result is found (``overwrite_a``, ``lapack_driver``) change nothing here.
+Options that only say how a result is found (``overwrite_a``, ``lapack_driver``) change nothing here.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _WHOLE = {None, "gen", "general"}
 
 
 def _structured(a: Node, kind: Any, lower: bool) -> Node:
-    """What SciPy reads of a matrix that it is told the structure of."""
+    """Return the matrix that SciPy reads if it is told a structure."""
     if kind in _WHOLE:
         return a
     if kind in _TRIANGLE:
@@ -80,7 +80,7 @@ def solve(
     assume_a: Any = None,
     transposed: bool = False,
 ) -> Any:
-    """``scipy.linalg.solve``: a right side with one axis is a vector."""
+    """Implement ``scipy.linalg.solve``: a right side with one axis is a vector."""
     x = _structured(node_of(a), assume_a, lower)
     return done(linalg.solve(linalg.swap(x) if transposed else x, node_of(b), asked_by="scipy.linalg.solve"))
 
@@ -90,14 +90,14 @@ def solve(
 def inv(
     a: Any, overwrite_a: bool = False, check_finite: bool = True, *, assume_a: Any = None, lower: bool = False
 ) -> Any:
-    """``scipy.linalg.inv``."""
+    """Implement ``scipy.linalg.inv``."""
     return done(linalg.inv(_structured(node_of(a), assume_a, lower), asked_by="scipy.linalg.inv"))
 
 
 @implements("scipy.linalg.det")
 @finite("a")
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """``scipy.linalg.det``."""
+    """Implement ``scipy.linalg.det``."""
     return done(determinants.det(node_of(a)))
 
 
@@ -116,7 +116,7 @@ def _turned(x: Node, trans: Any, lower: bool) -> tuple[Node, bool]:
 def solve_triangular(
     a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False, **options: Any
 ) -> Any:
-    """``scipy.linalg.solve_triangular``."""
+    """Implement ``scipy.linalg.solve_triangular``."""
     _only("solve_triangular", options)
     x, low = _turned(node_of(a), trans, lower)
     return done(linalg.solve_triangular(x, node_of(b), lower=low, unit_diagonal=unit_diagonal))
@@ -125,14 +125,14 @@ def solve_triangular(
 @implements("scipy.linalg.cholesky")
 @finite("a")
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """``scipy.linalg.cholesky``: the upper factor, unless ``lower``."""
+    """Implement ``scipy.linalg.cholesky``: the upper factor, unless ``lower``."""
     return done(linalg.cholesky(node_of(a), upper=not lower))
 
 
 @implements("scipy.linalg.cho_factor")
 @finite("a")
 def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """``scipy.linalg.cho_factor``: the other triangle holds the matrix, or zeros, as SciPy's version has it."""
+    """Implement ``scipy.linalg.cho_factor``: the other triangle holds the matrix, or zeros, as in the installed SciPy."""
     x = linalg.prepared(node_of(a))
     factor = linalg.cholesky(x, upper=not lower)
     kept = scalar.greater_equal if lower else scalar.less_equal
@@ -142,7 +142,7 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_fin
 
 @cache
 def _other_triangle() -> tuple[float, Callable[[Any], Any]]:
-    """The number that SciPy leaves in the unused triangle of a Cholesky factor, and a function for the flag that names the triangle."""
+    """Return the number that SciPy leaves in the unused triangle of a Cholesky factor, and the type of its flag."""
     import scipy.linalg
 
     found: Any = scipy.linalg.cho_factor(np.ones((2, 2)) + np.eye(2), lower=True)
@@ -153,7 +153,7 @@ def _other_triangle() -> tuple[float, Callable[[Any], Any]]:
 @implements("scipy.linalg.cho_solve")
 @finite("c_and_lower", "b")
 def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
-    """``scipy.linalg.cho_solve``."""
+    """Implement ``scipy.linalg.cho_solve``."""
     c, lower = c_and_lower
     x = node_of(c)
     first, second = (x, linalg.adjoint(x)) if lower else (linalg.adjoint(x), x)
@@ -164,7 +164,7 @@ def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite:
 @implements("scipy.linalg.lstsq")
 @finite("a", "b")
 def lstsq(a: Any, b: Any, cond: Any = None, **options: Any) -> Any:
-    """``scipy.linalg.lstsq``; residuals, where there are some, are those of a matrix of full rank, and an error else."""
+    """Implement ``scipy.linalg.lstsq``; residuals, if there are any, are those of a matrix of full rank, and an error otherwise."""
     _only("lstsq", options)
     x, right = node_of(a), node_of(b)
     if cond is not None and not isinstance(cond, int | float):
@@ -186,7 +186,7 @@ def lstsq(a: Any, b: Any, cond: Any = None, **options: Any) -> Any:
 
 @cache
 def _forms_of_lstsq() -> tuple[Form, Form]:
-    """The forms of the sum of squares and of the rank, which differ between SciPy's versions."""
+    """Return the forms of the sum of squares and of the rank, which differ between SciPy's versions."""
     import scipy.linalg
 
     found: Any = scipy.linalg.lstsq(np.ones((2, 1)), np.ones(2))
@@ -197,7 +197,7 @@ def _forms_of_lstsq() -> tuple[Form, Form]:
 @implements("scipy.linalg.pinv")
 @finite("a")
 def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = False, check_finite: bool = True) -> Any:
-    """``scipy.linalg.pinv``."""
+    """Implement ``scipy.linalg.pinv``."""
     if return_rank or atol is not None or not isinstance(rtol, int | float | None):
         refuse("scipy.linalg.pinv with atol, return_rank, or a bound that is captured", "Write rtol as a number.")
     return done(linalg.pinv(node_of(a), "size" if rtol is None else float(rtol)))
@@ -209,7 +209,7 @@ def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = Fals
 @implements("scipy.linalg.svd")
 @finite("a")
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, **options: Any) -> Any:
-    """``scipy.linalg.svd``: a tuple."""
+    """Implement ``scipy.linalg.svd``: a tuple."""
     _only("svd", options)
     if not compute_uv:
         return done(linalg.svdvals(node_of(a)))
@@ -219,7 +219,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, **options: 
 @implements("scipy.linalg.svdvals")
 @finite("a")
 def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """``scipy.linalg.svdvals``."""
+    """Implement ``scipy.linalg.svdvals``."""
     return done(linalg.svdvals(node_of(a)))
 
 
@@ -233,7 +233,7 @@ def qr(
     pivoting: bool = False,
     check_finite: bool = True,
 ) -> Any:
-    """``scipy.linalg.qr`` in modes "full", "economic" and "r"."""
+    """Implement ``scipy.linalg.qr`` in modes "full", "economic" and "r"."""
     if pivoting or mode == "raw":
         refuse("scipy.linalg.qr with pivoting or mode='raw'", "Leave the option out.")
     x = node_of(a)
@@ -257,7 +257,7 @@ def qr(
 def lu(
     a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True, p_indices: bool = False
 ) -> Any:
-    """``scipy.linalg.lu``; its derivative is that for the order of rows that the values have."""
+    """Implement ``scipy.linalg.lu``; its derivative assumes that the order of rows does not change."""
     rows, low, up = spectral.lu(node_of(a))
     if p_indices and not permute_l:
         return rows, low, up
@@ -273,7 +273,7 @@ _SUBSETS: dict[str, Any] = {"subset_by_index": None, "subset_by_value": None, "t
 @implements("scipy.linalg.eigh")
 @finite("a", "b")
 def eigh(a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = False, **options: Any) -> Any:
-    """``scipy.linalg.eigh``, of one matrix or two."""
+    """Implement ``scipy.linalg.eigh``, of one matrix or two."""
     _only("eigh", options, **_SUBSETS)
     values, vectors = spectral.scipy_eigh(node_of(a), None if b is None else node_of(b), lower=lower)
     return values if eigvals_only else (values, vectors)
@@ -281,14 +281,14 @@ def eigh(a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = Fals
 
 @implements("scipy.linalg.eigvalsh")
 def eigvalsh(a: Any, b: Any = None, *, lower: bool = True, **options: Any) -> Any:
-    """``scipy.linalg.eigvalsh``, of one matrix or two."""
+    """Implement ``scipy.linalg.eigvalsh``, of one matrix or two."""
     return eigh(a, b, lower=lower, eigvals_only=True, **options)
 
 
 @implements("scipy.linalg.norm")
 @finite("a")
 def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Any:
-    """``scipy.linalg.norm``: what BLAS and LAPACK compute is a Python number."""
+    """Implement ``scipy.linalg.norm``: what BLAS and LAPACK compute is a Python number."""
     result = numpy_norm(a, ord, axis, keepdims)
     x = node_of(a).type
     direct = (None, 2) if x.ndim == 1 else (1, np.inf) if x.ndim == 2 else ()
@@ -301,7 +301,7 @@ def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, chec
 
 
 def _function(name: str, dtype: Any, *, principal: bool = False) -> Any:
-    """A function of matrices; ``principal`` marks one that may be complex for a real matrix."""
+    """Return a function of matrices; ``principal`` marks one that may be complex for a real matrix."""
 
     def call(a: Any) -> Tensor:
         x = node_of(a)
@@ -338,7 +338,7 @@ def _taken(values: Node, index: Node) -> Node:
 
 @implements("scipy.linalg.toeplitz")
 def toeplitz(c: Any, r: Any = None) -> Any:
-    """``scipy.linalg.toeplitz``."""
+    """Implement ``scipy.linalg.toeplitz``."""
     first = _vector(c)
     row = scalar.conjugate(first) if r is None else _vector(r)
     m, n = first.type.shape[-1], row.type.shape[-1]
@@ -348,7 +348,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
 
 @implements("scipy.linalg.hankel")
 def hankel(c: Any, r: Any = None) -> Any:
-    """``scipy.linalg.hankel``."""
+    """Implement ``scipy.linalg.hankel``."""
     first = reshape(_vector(c), (-1,))
     row = zeros_like(first) if r is None else reshape(_vector(r), (-1,))
     m, n = first.type.shape[-1], row.type.shape[-1]
@@ -357,7 +357,7 @@ def hankel(c: Any, r: Any = None) -> Any:
 
 @implements("scipy.linalg.circulant")
 def circulant(c: Any) -> Any:
-    """``scipy.linalg.circulant``."""
+    """Implement ``scipy.linalg.circulant``."""
     x = _vector(c)
     n = x.type.shape[-1]
     return _taken(x, scalar.remainder(iota((n, n), 0) - iota((n, n), 1), size_node(n)))
@@ -369,7 +369,7 @@ def _reversed(x: Node) -> Node:
 
 
 def _joined(left: Node, right: Node) -> Node:
-    """One row of values, the right one without its first."""
+    """Return one row of values: the left one, and the right one without its first value."""
     dtype = np.result_type(left.type.dtype, right.type.dtype)
     length = right.type.shape[-1]
     part = (apply("min", 1, length), apply("max", length - 1, 0), 1)
@@ -379,7 +379,7 @@ def _joined(left: Node, right: Node) -> Node:
 
 @implements("scipy.linalg.block_diag")
 def block_diag(*arrs: Any) -> Any:
-    """``scipy.linalg.block_diag``."""
+    """Implement ``scipy.linalg.block_diag``."""
     nodes = [node_of(v) for v in arrs] or [constant(np.zeros((1, 0)))]
     blocks = [reshape(n, (1,) * (2 - n.type.ndim) + n.type.shape) if n.type.ndim < 2 else n for n in nodes]
     lead = broadcast_shapes([n.type.shape[:-2] for n in blocks])

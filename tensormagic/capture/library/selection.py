@@ -1,4 +1,4 @@
-"""What data selects, on lazy arrays: nonzero, compress, extract, unique and their kin; the sizes of the results are nodes of the graph."""
+"""Elements selected by data, on lazy arrays: nonzero, compress, extract, unique and the like; sizes of results are nodes of the graph."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from tensormagic.ops.scalars import scalar
 
 
 def truth(x: Node) -> Node:
-    """Where an array is not zero, as a mask."""
+    """Return the mask of the elements that are not zero."""
     return x if x.type.dtype.kind == "b" else scalar.not_equal(x, 0)
 
 
 def coordinates(mask: Node) -> list[Node]:
-    """Where a mask is true: for each axis the indices along it."""
+    """Return the indices where a mask is true: for each axis the indices along it."""
     flat = selection.places(mask)
     shape = mask.type.shape
     found: list[Node] = []
@@ -45,7 +45,7 @@ def coordinates(mask: Node) -> list[Node]:
 
 @implements(np.nonzero, method="nonzero")
 def nonzero(a: Any) -> tuple[Tensor, ...]:
-    """``np.nonzero``: the indices of the elements that are not zero, an array for each axis."""
+    """Implement ``np.nonzero``: the indices of the elements that are not zero, an array for each axis."""
     x = node_of(a)
     if not x.type.ndim:
         raise ShapeError("Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead.")
@@ -54,7 +54,7 @@ def nonzero(a: Any) -> tuple[Tensor, ...]:
 
 @implements(np.argwhere)
 def argwhere(a: Any) -> Tensor:
-    """``np.argwhere``: the same as rows of one array."""
+    """Implement ``np.argwhere``: the indices of the elements that are not zero, as rows of one array."""
     x = node_of(a)
     if not x.type.ndim:
         refuse("np.argwhere of a number", "Compare it with zero.")
@@ -63,13 +63,13 @@ def argwhere(a: Any) -> Tensor:
 
 @implements(np.flatnonzero)
 def flatnonzero(a: Any) -> Tensor:
-    """``np.flatnonzero``."""
+    """Implement ``np.flatnonzero``."""
     return done(selection.places(truth(node_of(a))))
 
 
 @implements(np.compress)
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Tensor:
-    """``np.compress``: the slices along an axis where a condition holds, which may be shorter than the axis."""
+    """Implement ``np.compress``: the slices along an axis where a condition holds, which may be shorter than the axis."""
     if out is not None:
         refuse("np.compress with out=", "Assign the result instead.")
     mask, x = truth(as_indices(condition)), node_of(a)
@@ -81,12 +81,12 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Tenso
 
 @implements(np.extract)
 def extract(condition: Any, arr: Any) -> Tensor:
-    """``np.extract``: the elements where a condition holds."""
+    """Implement ``np.extract``: the elements where a condition holds."""
     return done(gather(node_of(arr), selection.places(truth(node_of(condition)))))
 
 
 def _unique_parts(x: Node, axis: int, *asked: bool) -> Any:
-    """``np.unique`` along an axis: its different parts, in the order of their elements."""
+    """Implement ``np.unique`` along an axis: its distinct slices, in the order of their elements."""
     if x.type.dtype.kind == "c":
         refuse("np.unique of complex numbers along an axis", "Use the real and imaginary parts separately.")
     axis = normalise_axis(axis, x.type.ndim)
@@ -120,11 +120,11 @@ def unique(
     equal_nan: bool = True,
     sorted: bool = True,
 ) -> Any:
-    """``np.unique``: the different values of an array, in order."""
+    """Implement ``np.unique``: the distinct values of an array, in order."""
     del sorted  # they always are
     x = node_of(ar)
     if axis is not None:
-        normalise_axis(axis, x.type.ndim)  # which raises NumPy's errors
+        normalise_axis(axis, x.type.ndim)  # this raises NumPy's errors
     if axis is not None and x.type.ndim != 1:
         return _unique_parts(x, axis, return_index, return_inverse, return_counts)
     flat = reshape(x, (x.type.size,))

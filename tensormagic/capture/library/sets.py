@@ -1,4 +1,4 @@
-"""Arrays as sets, on lazy arrays: union, intersection and differences; how many elements these have is a size of the graph."""
+"""Arrays as sets, on lazy arrays: union, intersection and differences; the number of elements is a size of the graph."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tensormagic.capture.values.value import Tensor
 
 @implements(np.union1d)
 def union1d(ar1: Any, ar2: Any) -> Tensor:
-    """``np.union1d``: what is in one array or the other."""
+    """Implement ``np.union1d``: the elements of either array."""
     return unique(np.concatenate([ar1, ar2], axis=None))
 
 
 @implements(np.intersect1d)
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
-    """``np.intersect1d``: what is in both arrays; and where it first is in each."""
+    """Implement ``np.intersect1d``: the elements of both arrays, and their first place in each."""
     first, second = _alike(ar1, ar2)
     if not return_indices:
         if not assume_unique:
@@ -36,14 +36,14 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
 
 @implements(np.setdiff1d)
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
-    """``np.setdiff1d``: what is in the first array, and not in the second."""
+    """Implement ``np.setdiff1d``: the elements of the first array that are not in the second."""
     first = tensor(ar1).ravel() if assume_unique else unique(ar1)
     return first[isin(first, ar2, invert=True)]
 
 
 @implements(np.setxor1d)
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
-    """``np.setxor1d``: what is in one of the two arrays alone."""
+    """Implement ``np.setxor1d``: the elements of exactly one of the two arrays."""
     first, second = _alike(ar1, ar2)
     if not assume_unique:
         first, second = unique(first), unique(second)
@@ -53,7 +53,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
 
 
 def _alike(*arrays: Any) -> list[Tensor]:
-    """Arrays with one axis, and of one dtype."""
+    """Return arrays with one axis, and of one dtype."""
     flat = [tensor(a).ravel() for a in arrays]
     dtype = np.result_type(*(a.dtype for a in flat))
     return [a.astype(dtype) for a in flat]

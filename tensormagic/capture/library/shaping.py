@@ -1,4 +1,4 @@
-"""NumPy's functions that give the same elements in another shape, on lazy arrays: views, where they are views in NumPy."""
+"""NumPy's functions that return the same elements in another shape, on lazy arrays: views where they are views in NumPy."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from tensormagic.ops.scalars import scalar
 
 
 def c_or_f(x: Tensor, order: str) -> str:
-    """Whether ``order`` means C or Fortran order for ``x``."""
+    """Return whether ``order`` means C or Fortran order for ``x``."""
     letter = order_letter(order)
     if letter in {"C", "F"}:
         return letter
     layout = x.place.layout() if x.ndim > 1 else None
     capture = context.current()
     if capture is not None and x.ndim > 1:
-        capture.stored()  # as then, it matters how the arguments of a function lie in memory
+        capture.stored()  # otherwise it matters how the arguments of a function lie in memory
     if x.ndim < 2 or (layout is not None and layout.flags.c_contiguous):
         return "C"
     if layout is not None and layout.flags.f_contiguous:
@@ -54,7 +54,7 @@ def c_or_f(x: Tensor, order: str) -> str:
 
 
 def reshape_tensor(x: Tensor, shape: Any, order: str = "C") -> Tensor:
-    """``x.reshape(shape, order)``."""
+    """Return ``x.reshape(shape, order)``."""
     order_letter(order, "CFA")
     if c_or_f(x, order) == "C":
         return x.reshape(shape)
@@ -64,7 +64,7 @@ def reshape_tensor(x: Tensor, shape: Any, order: str = "C") -> Tensor:
 
 @implements(np.reshape)
 def reshape_(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
-    """``np.reshape``."""
+    """Implement ``np.reshape``."""
     x = tensor(a)
     result = reshape_tensor(x, shape, order)
     if not result.ndim and x.type.form != "array":
@@ -74,13 +74,13 @@ def reshape_(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = Non
 
 @implements(np.ravel)
 def ravel(a: Any, order: str = "C") -> Any:
-    """``np.ravel``."""
+    """Implement ``np.ravel``."""
     x = tensor(a)
     return x.ravel() if c_or_f(x, order) == "C" else x.transpose().ravel()
 
 
 def _copy(a: Any, order: str = "K", subok: bool = False) -> Tensor:
-    """``np.copy``: laid out as asked, which decides what a view of the copy is."""
+    """Implement ``np.copy``: laid out as asked, which decides what a view of the copy is."""
     del subok
     x, letter = tensor(a), order_letter(order)
     if not x.ndim:
@@ -99,7 +99,7 @@ hooks.methods["flatten"] = _flatten
 
 @implements(method="conj conjugate")
 def _conjugate(self: Tensor, out: Any = None) -> Any:
-    """``ndarray.conj``: the array itself, where it is not complex."""
+    """Implement ``ndarray.conj``: the array itself, where it is not complex."""
     if out is not None:
         return into_out(scalar.conjugate(self.node), out, "conjugate")
     return done(scalar.conjugate(self.node)) if self.dtype.kind == "c" else self
@@ -107,7 +107,7 @@ def _conjugate(self: Tensor, out: Any = None) -> Any:
 
 @implements(np.size)
 def size(a: Any, axis: Any = None) -> Any:
-    """``np.size``."""
+    """Implement ``np.size``."""
     a = asked(a, "np.size")
     if a is None:
         return np.size(None, axis)  # type: ignore[call-overload]
@@ -122,21 +122,21 @@ def size(a: Any, axis: Any = None) -> Any:
 
 @implements(np.shape)
 def _shape(a: Any) -> Any:
-    """``np.shape``."""
+    """Implement ``np.shape``."""
     a = asked(a, "np.shape")
     return () if a is None else tensor(a).shape
 
 
 @implements(np.ndim)
 def _ndim(a: Any) -> Any:
-    """``np.ndim``."""
+    """Implement ``np.ndim``."""
     a = asked(a, "np.ndim")
     return 0 if a is None else tensor(a).ndim
 
 
 @implements(np.transpose)
 def _transpose(a: Any, axes: Any = None) -> Tensor:
-    """``np.transpose``: of a Python number an array, of NumPy's scalar itself."""
+    """Implement ``np.transpose``: of a Python number an array, of NumPy's scalar itself."""
     x = tensor(a)
     if not x.ndim and axes is None:
         return done(to_form(x.node, "array")) if x.type.form == "python" else x
@@ -161,7 +161,7 @@ implements(np.imag)(lambda val: tensor(val).imag)
 
 @implements(np.isscalar)
 def _isscalar(element: Any) -> bool:
-    """``np.isscalar``."""
+    """Implement ``np.isscalar``."""
     element = asked(element, "np.isscalar")
     return element.type.form != "array" if isinstance(element, Tensor) else np.isscalar(element)
 
@@ -172,7 +172,7 @@ implements(np.isrealobj)(lambda x: tensor(x).dtype.kind != "c")
 
 @implements(np.moveaxis)
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
-    """``np.moveaxis``."""
+    """Implement ``np.moveaxis``."""
     x = tensor(a)
     if x.type.form == "python":
         x = done(to_form(x.node, "array"))
@@ -187,7 +187,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 
 @implements(np.rollaxis)
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    """``np.rollaxis``."""
+    """Implement ``np.rollaxis``."""
     x = array_alone(a)
     axis = one_axis(axis, x.ndim)
     start = start + x.ndim if start < 0 else start
@@ -198,7 +198,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
 @implements(np.expand_dims)
 def expand_dims_(a: Any, axis: Any) -> Any:
-    """``np.expand_dims``."""
+    """Implement ``np.expand_dims``."""
     x = tensor(a)
     axes = axis if isinstance(axis, tuple | list) else (axis,)
     found = several_axes(axes, x.ndim + len(axes))
@@ -213,7 +213,7 @@ def expand_dims_(a: Any, axis: Any) -> Any:
 
 @implements(np.squeeze, method="squeeze")
 def squeeze(a: Any, axis: Any = None) -> Any:
-    """``np.squeeze``."""
+    """Implement ``np.squeeze``."""
     x = tensor(a)
     shape = x.type.shape
     if axis is None and any(nodes_of(s) for s in shape):
@@ -240,7 +240,7 @@ def _squeezed(axis: Any, rank: int) -> tuple[int, ...]:
 
 
 def at_least(x: Node, rank: int) -> Node:
-    """``x`` with at least ``rank`` axes, placed as ``np.atleast_1d`` and its kin place them."""
+    """Return ``x`` with at least ``rank`` axes, placed as ``np.atleast_1d`` and the like place them."""
     shape = x.type.shape
     if len(shape) >= rank:
         return x
@@ -250,7 +250,7 @@ def at_least(x: Node, rank: int) -> Node:
 
 
 def _of_rank(value: Any, rank: int) -> Tensor:
-    """A view with at least ``rank`` axes."""
+    """Return a view with at least ``rank`` axes."""
     x = tensor(value)
     return x if x.ndim >= rank else x.reshape(at_least(x.node, rank).type.shape)
 
@@ -269,7 +269,7 @@ def _one_or_more(values: list[Any]) -> Any:
 
 @implements(np.flip)
 def flip_(m: Any, axis: Any = None) -> Any:
-    """``np.flip``: a view."""
+    """Implement ``np.flip``: a view."""
     x = tensor(m)
     axes = tuple(range(x.ndim)) if axis is None else several_axes(axis, x.ndim)
     if not x.ndim:
@@ -293,7 +293,7 @@ implements(np.fliplr)(_flip_along(1, 2))
 
 @implements(np.rot90)
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
-    """``np.rot90``: a view."""
+    """Implement ``np.rot90``: a view."""
     x = tensor(m)
     if len(axes) != 2:
         raise ValueError("len(axes) must be 2.")

@@ -1,4 +1,4 @@
-"""Where arrays lie in memory: windows by strides, and whether two arrays have memory in common."""
+"""Arrays in memory: windows by strides, and whether two arrays share memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from tensormagic.ir.type import hint
 def as_strided(
     x: Any, shape: Any = None, strides: Any = None, *, subok: bool = False, writeable: bool = True
 ) -> Tensor:
-    """``numpy.lib.stride_tricks.as_strided``: a view, where it keeps to the elements of ``x``; stored through where none is there twice."""
+    """Implement ``as_strided``: a view, where it stays within the elements of ``x``.
+
+    It can be stored into where no element is there twice.
+    """
     del subok
     array = tensor(x)
     lies = strides_and_flags.layout(array, "strides")
@@ -57,17 +60,17 @@ class _At:
 
 
 def _placed(value: Any, other: Any) -> np.ndarray[Any, Any]:
-    """An array that is where ``value`` is, in a memory where each array has a place of its own: it is not to be read."""
+    """Return an array at the address of ``value``, where each buffer has addresses of its own: it must not be read."""
     if not isinstance(value, Tensor):
         return np.asarray(value)
     if context.current() is None and not isinstance(
         other, Tensor
-    ):  # what NumPy has made of it: who has that may store into it
+    ):  # the array that NumPy has made of it: plain code may store into that
         return np.asarray(value) if other is None else lent(value.place, np.asarray(value))
     lies = strides_and_flags.layout(value, "ctypes.data")
     own, there = value.place.buffer, value.place.layout()
     base = own.layout()
-    alone = other is None and isinstance(own.array, np.ndarray)  # where it is, whoever else is there
+    alone = other is None and isinstance(own.array, np.ndarray)  # its real address, whatever else is there
     if there is None or base is None or (not alone and _may_be_part(own, other)):
         refuse_python(
             "whether arrays share memory, if captured code does not know how they were made,",
@@ -81,7 +84,7 @@ _ROOM = 40  # bits of an address that count bytes within one array
 
 
 def _may_be_part(own: Buffer, other: Any) -> bool:
-    """Whether an array may be a part of another's memory, which captured code sees as one of its own."""
+    """Return whether an array may be a view of another's memory, which captured code treats as separate."""
     buffer = other.place.buffer if isinstance(other, Tensor) else None
     if buffer is own:
         return False
@@ -94,7 +97,7 @@ def _address(array: np.ndarray[Any, Any]) -> int:
 
 
 def interface(value: Tensor) -> dict[str, Any]:
-    """``ndarray.__array_interface__``, with a place in memory that is told from those of other arrays, and is not to be read."""
+    """Implement ``ndarray.__array_interface__``, with an address that tells it from other arrays, and must not be read."""
     known = _placed(value, None).__array_interface__
     data = (known["data"][0], value.place.writeable is False)
     return {**known, "data": data, "typestr": value.dtype.str, "descr": [("", value.dtype.str)]}
@@ -102,11 +105,11 @@ def interface(value: Tensor) -> dict[str, Any]:
 
 @implements(np.may_share_memory)
 def may_share_memory(a: Any, b: Any, /, max_work: Any = 0) -> bool:
-    """``np.may_share_memory``."""
+    """Implement ``np.may_share_memory``."""
     return bool(np.may_share_memory(_placed(a, b), _placed(b, a), max_work))
 
 
 @implements(np.shares_memory)
 def shares_memory(a: Any, b: Any, /, max_work: Any = -1) -> bool:
-    """``np.shares_memory``."""
+    """Implement ``np.shares_memory``."""
     return bool(np.shares_memory(_placed(a, b), _placed(b, a), max_work))

@@ -28,7 +28,7 @@ from tensormagic.ops.scalars import scalar
 
 
 def _along(x: Tensor, axis: int, part: Any) -> Tensor:
-    """``x[..., part, ...]`` with ``part`` at ``axis``."""
+    """Return ``x[..., part, ...]`` with ``part`` at ``axis``."""
     return x[(slice(None),) * axis + (part,)]
 
 
@@ -43,7 +43,7 @@ def diff(
     prepend: Any = np._NoValue,  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's mark)
     append: Any = np._NoValue,  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's mark)
 ) -> Any:
-    """``np.diff``."""
+    """Implement ``np.diff``."""
     n = int(known(n, "the order of np.diff"))
     x = tensor(a)
     if n == 0:
@@ -61,7 +61,7 @@ def diff(
 
 
 def _extended(x: Tensor, axis: int, before: Any, after: Any) -> Tensor:
-    """``x`` with what ``prepend`` and ``append`` name at its ends: numbers are stretched."""
+    """Return ``x`` with the values of ``prepend`` and ``append`` at its ends; numbers are broadcast."""
     parts: list[Any] = [x]
     for place, value in ((0, before), (None, after)):
         if not given(value):
@@ -75,7 +75,7 @@ def _extended(x: Tensor, axis: int, before: Any, after: Any) -> Tensor:
 
 @implements(np.ediff1d)
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """``np.ediff1d``."""
+    """Implement ``np.ediff1d``."""
     x = tensor(ary).ravel()
     parts = [x[1:] - x[:-1]]
     for value, place in ((to_end, 1), (to_begin, 0)):
@@ -96,9 +96,9 @@ _TOO_SMALL = (
 
 @implements(np.gradient)
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """``np.gradient``: central differences inside, differences of order ``edge_order`` at the ends."""
+    """Implement ``np.gradient``: central differences inside, differences of order ``edge_order`` at the ends."""
     x = tensor(f)
-    x = x.astype(np.float64) if x.type.dtype.kind in "iu" else x  # truth values are subtracted, which is an error
+    x = x.astype(np.float64) if x.type.dtype.kind in "iu" else x  # booleans are subtracted, which is an error
     axes = tuple(range(x.ndim)) if axis is None else several_axes(axis, x.ndim)
     if edge_order > 2:
         raise ValueError("'edge_order' greater than 2 not supported")
@@ -115,7 +115,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 
 
 def _spacings(given_: tuple[Any, ...], x: Tensor, axes: tuple[int, ...]) -> list[Any]:
-    """For each axis a number, or the distances of its coordinates."""
+    """Return, for each axis, a number or the distances of its coordinates."""
     if not given_:
         return [1.0] * len(axes)
     values = [v if isinstance(v, int | float) else tensor(v) for v in given_]
@@ -136,7 +136,7 @@ def _distances(v: Tensor, x: Tensor, axis: int) -> Tensor:
 
 
 def _derivative(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
-    """The derivative along one axis."""
+    """Return the derivative along one axis."""
     low, mid, high = (_along(x, axis, s) for s in (slice(None, -2), slice(1, -1), slice(2, None)))
     if not np.ndim(spacing):
         inside = (high - low) / (2.0 * spacing)
@@ -144,7 +144,7 @@ def _derivative(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
         wide = [1] * x.ndim
         first, second = (s.reshape([*wide[:axis], -1, *wide[axis + 1 :]]) for s in (spacing[:-1], spacing[1:]))
         general = _uneven(first, second, low, mid, high)
-        even = build(scalar.equal, spacing, spacing[0]).all()  # as NumPy, which takes equal distances for one number
+        even = build(scalar.equal, spacing, spacing[0]).all()  # NumPy treats equal distances as one number
         inside = choose_from(even, (high - low) / (2.0 * spacing[0]), general)
     edge = _first_order if edge_order == 1 else _second_order
     return concatenate_([edge(x, axis, spacing, 1), inside, edge(x, axis, spacing, -1)], axis).astype(x.dtype)
@@ -185,7 +185,7 @@ def _second_order(x: Tensor, axis: int, spacing: Any, sign: int) -> Tensor:
 
 @implements(np.trapezoid, getattr(np, "trapz", np.trapezoid))
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    """``np.trapezoid``."""
+    """Implement ``np.trapezoid``."""
     values = tensor(y)
     axis = one_axis(axis, values.ndim)
     step = dx
@@ -200,7 +200,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
 @implements(np.unwrap)
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> Any:
-    """``np.unwrap``: jumps larger than half the period are taken away."""
+    """Implement ``np.unwrap``: jumps larger than half the period are removed."""
     x = tensor(p)
     axis = one_axis(axis, x.ndim)
     change = diff(x, axis=axis)
@@ -224,7 +224,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
 
 @implements(np.interp)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
-    """``np.interp``: the line between the two neighbours in ``xp``, which are found by bisection."""
+    """Implement ``np.interp``: the line between the two neighbours in ``xp``, which are found by bisection."""
     places, knots, values = tensor(x), tensor(xp), tensor(fp)
     if places.dtype.kind == "c" or knots.dtype.kind == "c":
         raise cast_error(np.complex128, np.float64)
@@ -244,7 +244,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 
 
 def _periodic(places: Tensor, knots: Tensor, values: Tensor, period: Any) -> tuple[Any, ...]:
-    """The knots of one period, sorted, with the last one before and the first one after."""
+    """Return the knots of one period, sorted, with the last one before and the first one after."""
     if not isinstance(period, Tensor) and period == 0:
         raise ValueError("period must be a non-zero value")
     period = abs(period)
@@ -297,7 +297,7 @@ def _row(value: Any, name: str) -> Node:
 
 
 def _centre(whole: Node, n: Size, m: Size, mode: str) -> Node:
-    """The part of a full convolution of ``n`` and ``m <= n`` elements that ``mode`` asks for."""
+    """Return the part of a full convolution of ``n`` and ``m <= n`` elements that ``mode`` asks for."""
     if mode == "full":
         return whole
     if mode == "valid":
@@ -306,7 +306,7 @@ def _centre(whole: Node, n: Size, m: Size, mode: str) -> Node:
 
 
 def _ordered(n: Size, m: Size) -> bool:
-    """Whether ``m > n`` for the sizes seen at capture, which the graph is then guarded by."""
+    """Return whether ``m > n`` for the sizes seen at capture, which the graph is then guarded by."""
     capture = context.current()
     seen = [hint(s) if capture is None else capture.specialise(s) for s in (n, m)] if n != m else [1, 1]
     return None not in seen and (seen[1] or 0) > (seen[0] or 0)
@@ -314,20 +314,20 @@ def _ordered(n: Size, m: Size) -> bool:
 
 @implements(np.convolve)
 def convolve_(a: Any, v: Any, mode: Any = "full") -> Any:
-    """``np.convolve``."""
+    """Implement ``np.convolve``."""
     mode = _mode(mode)
     x, y = _row(a, "a"), _row(v, "v")
     if mode != "full" and _ordered(x.type.shape[0], y.type.shape[0]):
         x, y = y, x
     n, m = x.type.shape[0], y.type.shape[0]
-    if hint(n) is None or hint(m) is None:  # which one is longer is known when the graph runs
+    if hint(n) is None or hint(m) is None:  # which one is longer is known only when the graph runs
         n, m = apply("max", n, m), apply("min", n, m)
     return done(_centre(convolve(x, y), n, m, mode))
 
 
 @implements(np.correlate)
 def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
-    """``np.correlate``: the convolution with the second one reversed and conjugated."""
+    """Implement ``np.correlate``: the convolution with the second one reversed and conjugated."""
     mode = _mode(mode)
     x, y = node_of(a), node_of(v)
     if not (x.type.ndim and y.type.ndim):
@@ -344,6 +344,6 @@ def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
         whole, n, m = require(whole, longer, message, "capture"), apply("max", n, m), apply("min", n, m)
     if not _ordered(n, m):
         return done(_centre(whole, n, m, mode))
-    if mode == "same":  # NumPy correlates the longer with the shorter and turns the result round
+    if mode == "same":  # NumPy correlates the longer with the shorter and reverses the result
         return done(flip(_centre(flip(whole, (0,)), m, n, mode), (0,)))
     return done(_centre(whole, m, n, mode))

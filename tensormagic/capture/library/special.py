@@ -1,4 +1,4 @@
-"""``scipy.special`` on lazy arrays, by the functions' names: SciPy is imported where the user's code does so."""
+"""``scipy.special`` on lazy arrays, by the functions' names: SciPy is imported only where the user's code imports it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tensormagic.ops.scalars import bessel, scalar, special
 
 
 def in_loop(name: str, operands: Sequence[Any]) -> list[Node]:
-    """Operands in the dtypes of SciPy's loop for them; Python numbers alone make NumPy scalars."""
+    """Return operands in the dtypes of SciPy's loop for them; Python numbers alone make NumPy scalars."""
     nodes = [node_of(v) for v in operands]
     if all(n.type.form == "python" for n in nodes):
         nodes = [to_form(n, "scalar") for n in nodes]
@@ -67,13 +67,13 @@ def _number(value: float, like: Node) -> Node:
 
 
 def xlog1py(x: Node, y: Node) -> Node:
-    """The product x log(1 + y), which is 0 for x = 0."""
+    """Return the product x log(1 + y), which is 0 for x = 0."""
     zero = scalar.logical_and(scalar.equal(x, 0), scalar.logical_not(scalar.isnan(y)))
     return scalar.where(zero, _number(0, x), x * scalar.log1p(scalar.where(zero, _number(0, y), y)))
 
 
 def entr(x: Node) -> Node:
-    """The entropy -x log(x), -inf for negative numbers."""
+    """Return the entropy -x log(x), -inf for negative numbers."""
     inside = scalar.greater_equal(x, 0)
     safe = scalar.where(inside, x, 1)
     outside = scalar.where(scalar.isnan(x), np.nan, _number(-np.inf, x))
@@ -81,7 +81,7 @@ def entr(x: Node) -> Node:
 
 
 def _divergence(x: Node, y: Node, extra: Callable[[Node, Node], Node], edge: Node) -> Node:
-    """The divergence x log(x/y) with ``extra`` for positive numbers, ``edge`` for x = 0 and y >= 0, else inf."""
+    """Return the divergence x log(x/y) with ``extra`` for positive numbers, ``edge`` for x = 0 and y >= 0, else inf."""
     inside = scalar.logical_and(scalar.greater_equal(x, 0), scalar.greater(y, 0))
     first, second = scalar.where(inside, x, 1), scalar.where(inside, y, 1)
     value = extra(special.xlogy(first, first / second), first - second)
@@ -92,14 +92,14 @@ def _divergence(x: Node, y: Node, extra: Callable[[Node, Node], Node], edge: Nod
 
 
 def huber(delta: Node, r: Node) -> Node:
-    """Half of r*r within ``delta`` of 0, linear beyond."""
+    """Return half of r*r within ``delta`` of 0, linear beyond."""
     size = scalar.absolute(r)
     value = scalar.where(scalar.less_equal(size, delta), 0.5 * r * r, delta * (size - 0.5 * delta))
     return scalar.where(scalar.less(delta, 0), _number(np.inf, r), value)
 
 
 def pseudo_huber(delta: Node, r: Node) -> Node:
-    """The smooth loss delta**2 (sqrt(1 + (r/delta)**2) - 1), computed without cancellation."""
+    """Return the smooth loss delta**2 (sqrt(1 + (r/delta)**2) - 1), computed without cancellation."""
     off = scalar.logical_or(scalar.equal(delta, 0), scalar.equal(r, 0))
     u, v = scalar.where(off, 1, delta), scalar.where(off, 1, r) / scalar.where(off, 1, delta)
     value = u * u * (v * v) / (1 + scalar.sqrt(1 + v * v))
@@ -123,7 +123,7 @@ _elementwise("k1", lambda x: bessel.kv(_number(1, x), x))
 
 @implements("scipy.special.softplus")
 def softplus(x: Any, **options: Any) -> Any:
-    """``scipy.special.softplus``."""
+    """Implement ``scipy.special.softplus``."""
     if options:
         refuse(f"scipy.special.softplus with {', '.join(options)}", "Leave the option out.")
     node = node_of(x)
@@ -132,13 +132,13 @@ def softplus(x: Any, **options: Any) -> Any:
 
 @implements("scipy.special.polygamma")
 def polygamma(n: Any, x: Any) -> Any:
-    """``scipy.special.polygamma``, by x."""
+    """Implement ``scipy.special.polygamma``, differentiable in ``x``."""
     return done(special.polygamma(astype(node_of(n), np.float64), astype(node_of(x), np.float64)))
 
 
 @implements("scipy.special.zeta")
 def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
-    """``scipy.special.zeta`` of two operands."""
+    """Implement ``scipy.special.zeta`` of two operands."""
     if q is None or out is not None:
         refuse("scipy.special.zeta without q, or with out=", "For x > 1 write zeta(x, 1).")
     return done(special.zeta(*in_loop("huber", (x, q))))
@@ -146,7 +146,7 @@ def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
 
 @implements("scipy.special.yn")
 def yn(n: Any, x: Any) -> Any:
-    """``scipy.special.yn``: the Bessel function of an order that is an integer."""
+    """Implement ``scipy.special.yn``: the Bessel function of integer order."""
     order, value = in_loop("yn", (n, x))
     if order.type.dtype.kind == "f":
         refuse("scipy.special.yn of an order that is not an integer", "Use scipy.special.yv.")
@@ -155,7 +155,7 @@ def yn(n: Any, x: Any) -> Any:
 
 @implements("scipy.special.multigammaln")
 def multigammaln(a: Any, d: Any) -> Any:
-    """``scipy.special.multigammaln``."""
+    """Implement ``scipy.special.multigammaln``."""
     (x,) = in_loop("gammaln", (a,))
     terms = [special.gammaln(x - j / 2) for j in range(int(d))]
     total = terms[0]
@@ -165,14 +165,14 @@ def multigammaln(a: Any, d: Any) -> Any:
 
 
 def _strong(value: Any) -> Node:
-    """An operand that went through ``np.asarray``: a Python number is not weak."""
+    """Return an operand that went through ``np.asarray``: a Python number is not weak."""
     node = node_of(value)
     return to_form(node, "array") if node.type.form == "python" else node
 
 
 @implements("scipy.special.comb")
 def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:
-    """``scipy.special.comb`` in floating point."""
+    """Implement ``scipy.special.comb`` in floating point."""
     if exact:
         refuse("scipy.special.comb with exact=True", "Leave exact out: the result is a float.")
     if repetition:
@@ -189,7 +189,7 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
 
 @implements("scipy.special.factorial")
 def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
-    """``scipy.special.factorial`` in floating point."""
+    """Implement ``scipy.special.factorial`` in floating point."""
     if exact or extend != "zero":
         refuse("scipy.special.factorial with exact=True or extend", "Leave the option out: the result is a float.")
     node = node_of(n)
@@ -205,7 +205,7 @@ def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
 
 
 def _real(name: str, value: Any) -> Node:
-    """An operand of exp: floats unchanged, integers converted as NumPy's exp converts them."""
+    """Return an operand of exp: floats unchanged, integers converted as NumPy's exp converts them."""
     node = node_of(value)
     if node.type.dtype.kind == "c":
         refuse(f"scipy.special.{name} of complex numbers", "Take the real part, or write it with np.exp.")
@@ -216,7 +216,7 @@ def _real(name: str, value: Any) -> Node:
 
 @implements("scipy.special.softmax")
 def softmax(x: Any, axis: Any = None) -> Any:
-    """``scipy.special.softmax``."""
+    """Implement ``scipy.special.softmax``."""
     node = _real("softmax", x)
     found = folds.whole_softmax(node, axes_of(node, axis_of(axis)))
     return done(found if node.type.shape else to_form(found, "scalar"))
@@ -224,7 +224,7 @@ def softmax(x: Any, axis: Any = None) -> Any:
 
 @implements("scipy.special.log_softmax")
 def log_softmax(x: Any, axis: Any = None) -> Any:
-    """``scipy.special.log_softmax``."""
+    """Implement ``scipy.special.log_softmax``."""
     node = _real("log_softmax", x)
     found = row(folds.LOG_SOFTMAX, node, axes_of(node, axis_of(axis)))
     return done(found if node.type.shape else to_form(found, "scalar"))
@@ -232,7 +232,7 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
 
 @implements("scipy.special.logsumexp")
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
-    """``scipy.special.logsumexp``."""
+    """Implement ``scipy.special.logsumexp``."""
     x = node_of(a)
     w = None if b is None else node_of(b)
     dtype = np.result_type(
@@ -251,7 +251,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
 
 
 def _weighted(x: Node, w: Node | None, axis: Any, keepdims: bool, return_sign: bool) -> Any:
-    """The general case: weights, a sign, complex numbers."""
+    """Return the result of ``logsumexp`` in the general case: with weights, a sign, or complex numbers."""
     if w is not None:
         shape = broadcast_shapes([x.type.shape, w.type.shape])
         x, w = broadcast(x, shape), broadcast(w, shape)
@@ -261,7 +261,7 @@ def _weighted(x: Node, w: Node | None, axis: Any, keepdims: bool, return_sign: b
     top = fold(folds.MAX, counted, axes)
     top = scalar.stop_gradient(scalar.where(scalar.isfinite(top), top, _number(0, top)))
     shifted = x - astype(expand_dims(top, axes), x.type.dtype)
-    if w is not None:  # what has no weight adds nothing, even where it is infinite
+    if w is not None:  # an element without weight adds nothing, even if it is infinite
         beyond = scalar.logical_not(
             scalar.less(size - expand_dims(top, axes), 700 if size.type.dtype.itemsize == 8 else 88)
         )

@@ -1,4 +1,4 @@
-"""NumPy's averages and correlations on lazy arrays, and the reductions that leave nan out."""
+"""NumPy's averages and correlations on lazy arrays, and the reductions that ignore nan."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from tensormagic.ops.scalars.complex_parts import from_parts
 
 @implements(np.average)
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
-    """``np.average``."""
+    """Implement ``np.average``."""
     x = node_of(a)
     axes = axes_of(x, listed_axes(axis))
     wide = given(keepdims) and bool(keepdims)
@@ -64,7 +64,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
 
 
 def fitting(w: Node, x: Node, axis: Any) -> Node:
-    """Weights in as many axes as the array: those that are given for some axes stand at these."""
+    """Return weights with as many axes as the array: weights for some axes are broadcast along the others."""
     if w.type.ndim == x.type.ndim and all(map(same, w.type.shape, x.type.shape)):
         return w
     if axis is None:
@@ -79,7 +79,7 @@ def fitting(w: Node, x: Node, axis: Any) -> Node:
 
 
 def _variables(m: Any, dtype: Any, *, rowvar: bool) -> Node:
-    """Observations as a matrix, a row for each variable."""
+    """Return observations as a matrix, with a row for each variable."""
     x = node_of(m)
     if x.type.ndim > 2:
         raise ShapeError("m has more than 2 dimensions")
@@ -115,7 +115,7 @@ def cov(
     *,
     dtype: Any = None,
 ) -> Any:
-    """``np.cov``."""
+    """Implement ``np.cov``."""
     if ddof is not None and ddof != int(ddof):
         raise ValueError("ddof must be integer")
     kinds = [node_of(v).type.dtype for v in (m, y) if v is not None]
@@ -138,7 +138,7 @@ def cov(
 
 
 def _normalised(x: Node, w: Node | None, ddof: int, aweights: Node | None) -> tuple[Node, Node]:
-    """What the products are divided by, never negative, and the mean of each variable."""
+    """Return the divisor of the products, never negative, and the mean of each variable."""
     if w is None:
         number = astype(size_node(x.type.shape[1]), np.float64) - ddof
         return scalar.maximum(number, 0.0), mean_of(x, (1,))
@@ -155,7 +155,7 @@ def _normalised(x: Node, w: Node | None, ddof: int, aweights: Node | None) -> tu
 
 @implements(np.corrcoef)
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
-    """``np.corrcoef``."""
+    """Implement ``np.corrcoef``."""
     c = cov(x, y, rowvar, dtype=dtype)
     if not c.ndim:
         return c / c
@@ -170,7 +170,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
 
 
 def _numbers(x: Node) -> Node | None:
-    """The mask of the elements other than nan; None for integers."""
+    """Return the mask of the elements other than nan; None for integers."""
     return scalar.logical_not(scalar.isnan(x)) if x.type.inexact else None
 
 
@@ -186,7 +186,7 @@ def _wide(node: Node, axes: tuple[int, ...], keepdims: Any) -> Node:
 
 
 def _without_nan(plain: Callable[..., Any], neutral: float) -> Callable[..., Any]:
-    """A sum or a product, of all or as it grows along an axis, in which nan counts for nothing."""
+    """Return a sum or a product, total or cumulative, that ignores nan."""
 
     def reduction(a: Any, *args: Any, **options: Any) -> Any:
         x = node_of(a)
@@ -203,7 +203,7 @@ implements(np.nancumprod)(_without_nan(cumulative_of(folds.CUMPROD), 1.0))
 
 
 def _nan_extreme(op: folds.Fold, far: float) -> Callable[..., Any]:
-    """``np.nanmax`` and ``np.nanmin``: nan where there is nothing else."""
+    """Return ``np.nanmax`` or ``np.nanmin``, whose result is nan where there is nothing else."""
 
     def reduction(
         a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = MISSING, where: Any = True
@@ -228,12 +228,12 @@ implements(np.nanmin)(_EXTREMES["fmin"])
 
 
 def nan_extreme(name: str) -> Callable[..., Any]:
-    """The reduction by ``np.fmax`` or ``np.fmin``, which leaves nan out."""
+    """Return the reduction by ``np.fmax`` or ``np.fmin``, which ignores nan."""
     return _EXTREMES[name]
 
 
 def _nan_place(op: folds.Fold, far: float) -> Callable[..., Any]:
-    """``np.nanargmax`` and ``np.nanargmin``: a ValueError where there is nothing but nan."""
+    """Return ``np.nanargmax`` or ``np.nanargmin``, which raise ValueError where there is nothing but nan."""
 
     def reduction(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
         x = node_of(a)
@@ -261,7 +261,7 @@ implements(np.nanargmin)(_nan_place(folds.ARGMIN, np.inf))
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
 ) -> Any:
-    """``np.nanmean``."""
+    """Implement ``np.nanmean``."""
     x = node_of(a)
     mask = _combined(_numbers(x), where, x)
     if given(dtype) and np.dtype(dtype).kind in "biu":
@@ -303,11 +303,11 @@ def _spread(
 
 @implements(np.nanvar)
 def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, *options: Any, **named: Any) -> Any:
-    """``np.nanvar``."""
+    """Implement ``np.nanvar``."""
     return into_out(_spread(a, axis, dtype, *options, **named), out, "nanvar")
 
 
 @implements(np.nanstd)
 def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, *options: Any, **named: Any) -> Any:
-    """``np.nanstd``."""
+    """Implement ``np.nanstd``."""
     return into_out(scalar.sqrt(_spread(a, axis, dtype, *options, **named)), out, "nanstd")

@@ -1,4 +1,4 @@
-"""``scipy.linalg`` on lazy arrays: pivoted factors, polar and Schur's form, Sylvester's equation, bands."""
+"""``scipy.linalg`` on lazy arrays: pivoted factors, polar and Schur form, Sylvester's equation, band matrices."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def _two_axes(node: Node, name: str) -> Node:
 @implements("scipy.linalg.lu_factor")
 @finite("a")
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """``scipy.linalg.lu_factor``: both triangular factors in one matrix, and LAPACK's pivots."""
+    """Implement ``scipy.linalg.lu_factor``: both triangular factors in one matrix, and LAPACK's pivots."""
     rows, low, up = spectral.lu(_two_axes(node_of(a), "lu_factor"))
     m, n = low.type.shape[0], up.type.shape[1]
     k = apply("min", m, n)
     strict = scalar.where(matrix.mask(low, scalar.greater), low, 0)
-    # one of the two is square: what it lacks of the other's shape is zeros
+    # one of the two is square: it is padded with zeros to the other's shape
     wide = _padded(strict, (m, n)), _padded(up, (m, n))
     return done(wide[0] + wide[1]), done(systems.pivots(rows, k))
 
 
 def _padded(x: Node, shape: tuple[Any, Any]) -> Node:
-    """A matrix padded with zero rows and columns at the end."""
+    """Return a matrix padded with zero rows and columns at the end."""
     for axis in (0, 1):
         missing = shape[axis] - x.type.shape[axis]
         if missing != 0:
@@ -58,7 +58,7 @@ def _padded(x: Node, shape: tuple[Any, Any]) -> Node:
 @implements("scipy.linalg.lu_solve")
 @finite("b")
 def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Any:
-    """``scipy.linalg.lu_solve``."""
+    """Implement ``scipy.linalg.lu_solve``."""
     lu, piv = map(node_of, lu_and_piv)
     lu = _two_axes(lu, "lu_solve")
     right = node_of(b)
@@ -89,7 +89,7 @@ def _inverse(order: Node) -> Node:
 @implements("scipy.linalg.polar")
 @finite("a")
 def polar(a: Any, side: str = "right") -> Any:
-    """``scipy.linalg.polar``: by singular values, as SciPy does."""
+    """Implement ``scipy.linalg.polar``: by singular values, as SciPy does."""
     if side not in {"right", "left"}:
         raise ValueError("`side` must be either 'right' or 'left'")
     x = node_of(a)
@@ -114,7 +114,7 @@ def schur(
     sort: Any = None,
     check_finite: bool = True,
 ) -> Any:
-    """``scipy.linalg.schur``, not sorted; it has no derivative here."""
+    """Implement ``scipy.linalg.schur`` without sorting; it has no derivative here."""
     if output not in {"real", "complex", "r", "c"}:
         raise ValueError("argument must be 'real', or 'complex'")
     if sort is not None:
@@ -128,7 +128,7 @@ def schur(
 
 @implements("scipy.linalg.solve_sylvester")
 def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
-    """``scipy.linalg.solve_sylvester``, in the dtype of all three.
+    """Implement ``scipy.linalg.solve_sylvester``, in the dtype of all three.
 
     If a real ``a`` or ``b`` has complex eigenvalues and another operand is complex, SciPy passes a real
     quasi-triangular form to LAPACK's complex routine, and its result is wrong (residuals of 1 to 10^4 for matrices of 3
@@ -142,7 +142,7 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
 def solve_banded(
     l_and_u: Any, ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
-    """``scipy.linalg.solve_banded``: a right side with one axis is a vector."""
+    """Implement ``scipy.linalg.solve_banded``: a right side with one axis is a vector."""
     lower, upper = (int(v) for v in l_and_u)
     right = node_of(b)
     columns = expand_dims(right, (1,)) if right.type.ndim == 1 else right

@@ -79,7 +79,7 @@ for _name in ("fftshift", "ifftshift"):
 
 @implements(np.fft.fftfreq)
 def fftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
-    """``np.fft.fftfreq``: the frequencies of ``np.fft.fft``, for sizes that may be symbolic."""
+    """Implement ``np.fft.fftfreq``: the frequencies of ``np.fft.fft``, for sizes that may be symbolic."""
     count = context.settle(as_size(n))
     half = apply("floordiv", count - 1, 2) + 1
     ramp = iota((count,), 0)
@@ -89,7 +89,7 @@ def fftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
 
 @implements(np.fft.rfftfreq)
 def rfftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
-    """``np.fft.rfftfreq``: the frequencies of ``np.fft.rfft``."""
+    """Implement ``np.fft.rfftfreq``: the frequencies of ``np.fft.rfft``."""
     count = as_size(n)
     return _scaled(iota((apply("floordiv", count, 2) + 1,), 0), count, d, strong=_is_numpys(n))
 

@@ -34,7 +34,7 @@ from tensormagic.ops.pointwise import Pointwise, astype
 from tensormagic.ops.scalars import scalar
 from tensormagic.ops.scalars.comparison import fmax, fmin, logical_and, logical_or, logical_xor, maximum, minimum
 
-_LIMIT = 256  # steps that a fold without an op of its own is written out to
+_LIMIT = 256  # the most steps that a fold without an op of its own is unrolled to
 _FOLDS: dict[Pointwise, folds.Fold] = {
     scalar.add: folds.SUM,
     scalar.multiply: folds.PROD,
@@ -48,7 +48,7 @@ _TRUTH = {logical_and: folds.CUMMIN, logical_or: folds.CUMMAX}
 
 
 def method_of(ufunc: Any, op: Pointwise | None, method: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """``ufunc.reduce``, ``.accumulate`` or ``.reduceat`` on lazy operands."""
+    """Return ``ufunc.reduce``, ``.accumulate`` or ``.reduceat`` of lazy operands."""
     if ufunc is np.float_power:
         kind = np.complex128 if node_of(operands[0]).type.dtype.kind == "c" else np.float64
         op, options = scalar.power, {"dtype": kind, **options}
@@ -129,7 +129,7 @@ def _steps(x: Node, axis: int, name: str) -> list[Node]:
 
 
 def _written_out(op: Pointwise, x: Node, axes: tuple[int, ...], method: str) -> list[Node]:
-    """Every value of the accumulator, over one axis."""
+    """Return every value of the accumulator, over one axis."""
     if len(axes) != 1:
         refuse(f"np.{op.name}.{method} over several axes", "Reduce them one after the other.")
     first, *rest = _steps(x, axes[0], f"{op.name}.{method}")
@@ -166,7 +166,7 @@ def _neutral(op: Pointwise, dtype: np.dtype[Any]) -> Any:
 
 
 def _reduceat(op: Pointwise, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Tensor:
-    """The folds of the parts from each index to the next; of one element where the next is not larger."""
+    """Return the folds of the slices from each index to the next; of one element if the next is not larger."""
     del out
     if op not in _FOLDS or (op in {maximum, minimum} and node_of(array).type.dtype.kind == "c"):
         refuse(f"np.{op.name}.reduceat", f"Those of {', '.join(o.name for o in _FOLDS)} are captured.")

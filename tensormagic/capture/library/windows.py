@@ -1,4 +1,4 @@
-"""Windows that slide over an array: each window's elements along new axes."""
+"""Sliding windows over an array: each window's elements along new axes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TOO_LARGE = "window shape cannot be larger than input array shape"
 def sliding_window_view(
     x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
 ) -> Tensor:
-    """``numpy.lib.stride_tricks.sliding_window_view``: a view that cannot be stored through."""
+    """Implement ``numpy.lib.stride_tricks.sliding_window_view``: a view that cannot be stored through."""
     del subok
     if writeable:
         refuse("sliding_window_view with writeable=True", "Store into the array itself.")
@@ -52,7 +52,7 @@ def sliding_window_view(
 
 
 def _long_enough(array: Tensor, axes: Sequence[int], windows: Sequence[int]) -> Tensor:
-    """The array, checked to be at least as long as the windows along each axis, which may occur twice."""
+    """Return the array, checked to be at least as long as the windows along each axis, which may occur twice."""
     left = list(array.type.shape)
     for at, window in zip(axes, windows, strict=True):
         length = left[at]
@@ -68,14 +68,14 @@ def _long_enough(array: Tensor, axes: Sequence[int], windows: Sequence[int]) -> 
 
 
 def _windows(x: Tensor, axes: Sequence[int], windows: Sequence[int]) -> Tensor:
-    """The windows of each axis, in turn."""
+    """Return the windows of each axis, in turn."""
     for at, window in zip(axes, windows, strict=True):
         places = arange(extent(x.type.shape[at] - window + 1))[:, None] + arange(window)
-        part = x[(slice(None),) * at + (places,)]  # the windows' own axis stands behind the axis of their places
+        part = x[(slice(None),) * at + (places,)]  # the windows' own axis comes after the axis of their places
         x = part.transpose(*[k for k in range(part.ndim) if k != at + 1], at + 1)
     return x
 
 
 def _each(axis: Any, rank: int) -> tuple[int, ...]:
-    """The axes as a tuple; an axis may occur twice, for windows of windows."""
+    """Return the axes as a tuple; an axis may occur twice, for windows of windows."""
     return tuple(one_axis(a, rank) for a in (axis if isinstance(axis, tuple | list) else (axis,)))

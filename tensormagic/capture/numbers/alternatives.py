@@ -1,6 +1,7 @@
 """One of several values without a common type, chosen by data: two strings, a number or a string; and strings that contain numbers.
 
-What is done with such a value is done with each that it may be (:meth:`OneOf.mapped`); a function gives the one that it is.
+An operation on such a value is done on each that it may be (:meth:`OneOf.mapped`); a function returns the one that it
+is.
 """
 
 from __future__ import annotations
@@ -30,23 +31,23 @@ from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import CONSTANT, constant, constant_value
 from tensormagic.ops.scalars import scalar
 
-MOST = 64  # values that one may be
+MOST = 64  # values that one may be, at most
 _FIXED = (str, bytes, Enum, FunctionType, BuiltinFunctionType, np.ufunc)
 _NUMBERS = {bool, int, float}
 
 
 def is_fixed(value: Any) -> bool:
-    """Whether a value cannot be in a graph, and may be an option."""
+    """Return whether a value cannot be in a graph, but may be one of several."""
     return value is None or (isinstance(value, _FIXED) and not isinstance(value, int | float))
 
 
 def same(first: Any, second: Any) -> bool:
-    """Whether two such values are one."""
+    """Return whether two such values are the same."""
     return first is second or (type(first) is type(second) and isinstance(first, str | bytes) and first == second)
 
 
 class OneOf(Opaque):
-    """One of several values.
+    """Represents one of several values, chosen by data.
 
     Parameters
     ----------
@@ -72,17 +73,17 @@ class OneOf(Opaque):
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """The code, and all options that are not fixed."""
+        """Return the code, and all options that are not fixed."""
         return self.code, *(v for v in self.options if not is_fixed(v))
 
     @property
     def form(self) -> Any:
-        """The fixed ones, and where others are among them."""
+        """Return the fixed options, and where others are among them."""
         return "one of", tuple([v if is_fixed(v) else ... for v in self.options])
 
     @property
     def again(self) -> Callable[[Sequence[Any]], Any]:
-        """Makes such a value of other parts."""
+        """Return a function that makes such a value from other parts."""
         form, said = self.form[1], self.said
 
         def made(parts: Sequence[Any]) -> Any:
@@ -93,7 +94,7 @@ class OneOf(Opaque):
         return made
 
     def mapped(self, function: Callable[[Any], Any], reached: Sequence[Any] = ()) -> Any:
-        """A pure function applied to the value; ``reached`` is what it may look into."""
+        """Return the result of a pure function for the value; ``reached`` is what the function may read."""
         return mapped(self, function, reached)
 
     def __getattr__(self, name: str) -> Any:
@@ -139,7 +140,7 @@ def _with(other: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def one_of(code: Any, options: Sequence[Any], said: str = "") -> Any:
-    """The value numbered ``code`` among ``options``; immediately if the code is known or computed."""
+    """Return the value numbered ``code`` among ``options``; immediately if the code is known or computed."""
     if not isinstance(code, Tensor):
         if np.ndim(code):
             raise CaptureError(
@@ -157,7 +158,7 @@ def one_of(code: Any, options: Sequence[Any], said: str = "") -> Any:
 
 
 def mapped(value: OneOf, function: Callable[[Any], Any], reached: Sequence[Any] = ()) -> Any:
-    """A pure function applied to each of several options, with the same data-dependent choice."""
+    """Return the result of a pure function for each of several options, with the same data-dependent choice."""
     if all(v is None or isinstance(v, str | bytes) for v in value.options):
         try:
             found = [function(v) for v in value.options]
@@ -173,7 +174,7 @@ def mapped(value: OneOf, function: Callable[[Any], Any], reached: Sequence[Any] 
 
 
 def applied(value: OneOf, function: Callable[[Any], Any], reached: Sequence[Any] = ()) -> Any:
-    """A function applied to the chosen value, including its effects on the value and on what is ``reached``."""
+    """Return the result of a function for the chosen value, including its effects on the value and on what is ``reached``."""
 
     def given(k: int) -> Any:
         try:
@@ -204,7 +205,7 @@ def _number(code: Node, found: Sequence[Any]) -> Node:
 
 
 class Indexed:
-    """A container whose items are read and stored by a possibly data-dependent index."""
+    """Represents a container whose items are read and stored by a possibly data-dependent index."""
 
     __slots__ = ("container",)
 
@@ -220,7 +221,7 @@ class Indexed:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if isinstance(key, slice) and package_of(type(value)) == "tensormagic":
-            value = list(value)  # a list puts an error of its own in the place of a refusal
+            value = list(value)  # a list would replace a refusal by an error of its own
         self.container[key] = value
 
     def __delitem__(self, key: Any) -> None:
@@ -228,7 +229,7 @@ class Indexed:
 
 
 def _item(container: Sequence[Any], key: Tensor) -> Any:
-    """The item of a list or tuple; among fixed values, a choice of these."""
+    """Return the item of a list or tuple; among fixed values, a choice of these."""
     count = len(container)
     fixed = 0 < count <= MOST and all(is_fixed(v) for v in container) and not key.ndim and key.dtype.kind in "iu"
     if not fixed or static_value(key.node) is not None or _counts(key.node):
@@ -245,7 +246,7 @@ def _item(container: Sequence[Any], key: Tensor) -> Any:
 
 
 def _counts(node: Node) -> bool:
-    """Whether an index depends only on indices of loops that Python may run, which then knows the items."""
+    """Return whether an index depends only on indices of loops that Python may run, so that the items are known then."""
     leaves = [n for n in topological([node]) if not n.needs and n.op is not CONSTANT]
     ends = [n.params.get("within") for n in leaves]
     return bool(ends) and all(w and isinstance(w[1], int) and w[1] <= MOST for w in ends)
@@ -255,12 +256,12 @@ def _counts(node: Node) -> bool:
 
 
 def texts_among(value: Any) -> int:
-    """How many texts with numbers in them a value may be."""
+    """Return how many texts with numbers in them a value may be."""
     return sum(isinstance(v, LazyText) for v in (value.options if isinstance(value, OneOf) else (value,)))
 
 
 class LazyText(Opaque):
-    """A text with values that are not known yet.
+    """Represents a text with values that are not known yet.
 
     Parameters
     ----------
@@ -277,17 +278,17 @@ class LazyText(Opaque):
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """The values."""
+        """Return the values."""
         return tuple([p[0] for p in self.pieces if not isinstance(p, str)])
 
     @property
     def form(self) -> Any:
-        """The texts, conversions and formats."""
+        """Return the constant texts, conversions and formats."""
         return "text", tuple([p if isinstance(p, str) else p[1:] for p in self.pieces])
 
     @property
     def again(self) -> Callable[[Sequence[Any]], Any]:
-        """Makes such a text of other values."""
+        """Return a function that makes such a text from other values."""
         form, said = self.form[1], self.said
 
         def made(parts: Sequence[Any]) -> Any:
@@ -347,7 +348,7 @@ _TO_TEXTS = {  # methods of texts that give texts
 
 
 class ChangedText(LazyText):
-    """The result of a method of a text that is not known yet.
+    """Represents the result of a method of a text that is not known yet.
 
     Parameters
     ----------
@@ -390,19 +391,19 @@ def _pieces(value: Any) -> Sequence[Any]:
 
 
 def text_of(pieces: Sequence[Any], said: str = "") -> Any:
-    """A text: at once where all that it holds is known, or has been computed."""
+    """Return a text; a string at once if all its values are known or computed."""
     told = [p if isinstance(p, str) or isinstance(p[0], Tensor | Deferred) else put(*p) for p in pieces]
     return at_once(told) if all(isinstance(p, str) for p in told) else LazyText(told, said)
 
 
 def at_once(told: Sequence[str]) -> str:
-    """The text of known pieces; a single piece keeps its class."""
+    """Return the text of known pieces; a single piece keeps its class."""
     told = [p for p in told if p]
     return told[0] if len(told) == 1 else "".join(told)
 
 
 def joined(join: Callable[[Sequence[str]], str], texts: Iterable[Any]) -> Any:
-    """``separator.join(texts)``."""
+    """Return what ``separator.join(texts)`` gives."""
     held = list(texts)
     if not any(isinstance(v, Deferred) for v in held):
         return join(held)
@@ -418,7 +419,7 @@ def _joined(piece: Any) -> list[Any]:
 
 
 def as_it_is(value: Any) -> Any:
-    """A value of a text, as it is now: later stores change nothing of it. A number that follows from sizes is that number."""
+    """Return a value for a text as it is now, unchanged by later stores. A number that depends on sizes alone becomes known."""
     if isinstance(value, Tensor) and (known := value.specialised()) is not None:
         return known
     leaves, build = flatten(value)

@@ -1,8 +1,8 @@
 """Operations on numbers whose class is data-dependent: the result for each class, and the choice between them.
 
-A Python float beside ``float32`` is weak and ``np.float64`` is not; Python's integers divide by zero otherwise than NumPy's. Such a
-number is held in a type that holds it in each of its classes (:mod:`tensormagic.capture.numbers.classes`); an operation with it is
-computed once, where all classes would compute the same, and else once for each.
+A Python float beside ``float32`` is weak and ``np.float64`` is not; Python's integers divide by zero otherwise than
+NumPy's. Such a number has a type that holds it in each of its classes (:mod:`tensormagic.capture.numbers.classes`);
+an operation with it is computed once, where all classes would compute the same, and else once for each.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Found = dict[tuple[Type, ...], Node]
 
 
 def computed(op: Pointwise, nodes: Sequence[Node], compute: Callable[[Pointwise, Sequence[Node]], Node]) -> Node:
-    """The result of an operation whose operands may be of several classes, computed by ``compute``."""
+    """Return the result of an operation whose operands may be of several classes, computed by ``compute``."""
     below = {n: c for n in nodes if (c := classes_beside(n)) is not None}
     if not below:
         found = compute(op, nodes)
@@ -53,12 +53,12 @@ def computed(op: Pointwise, nodes: Sequence[Node], compute: Callable[[Pointwise,
             return found
         below = {
             n: c for n in nodes if (c := noted(n)) is not None
-        }  # in a cell: `b // 1`, which is b but for its class
+        }  # in a cell: `b // 1`, which is b except for its class
     return joined(lambda given: compute(op, [given.get(n, n) for n in nodes]), below)
 
 
 def of_function(compute: Callable[[tuple[Any, ...]], Node], nodes: Sequence[Node], wrap: Callable[[Node], Any]) -> Any:
-    """The result of a function whose operands may be of several classes."""
+    """Return the result of a function whose operands may be of several classes."""
     below = {n: c for n in nodes if (c := asked_classes(n)) is not None}
     if not below:
         return wrap(compute(tuple(nodes)))
@@ -87,18 +87,20 @@ def recorded(node: Node) -> Node:
 
 
 def classes_beside(node: Node) -> Classes | None:
-    """The possible classes of an operand, if there are several (for a name that may be unbound, those of its number); else None."""
-    return None if context.in_cell() else asked_classes(node)  # a cell asks the data, or Python goes on
+    """Return the possible classes of an operand, if there are several (for a name that may be unbound, those of its number); else None."""
+    return (
+        None if context.in_cell() else asked_classes(node)
+    )  # in a cell the classes can be computed, or Python takes over
 
 
 def asked_classes(node: Node) -> Classes | None:
-    """The possible classes of a function's argument, if there are several, also in the loops of a cell; else None."""
+    """Return the possible classes of a function's argument, if there are several, also in the loops of a cell; else None."""
     while node.op is REQUIRE and not noted(node):
         node = node.args[0]
     capture = context.current()
     if capture is None or not context.in_cell():
         return noted(node)
-    if not capture.heap.trials:  # data are asked
+    if not capture.heap.trials:  # values can be computed
         return None
     if noted(node) is None and is_number(node.type):
         found = classes_of(node)
@@ -108,7 +110,7 @@ def asked_classes(node: Node) -> Classes | None:
 
 
 def joined(compute: Callable[[Mapping[Node, Node]], Node], below: Mapping[Node, Classes]) -> Node:
-    """The results of ``compute`` for numbers of each possible class, as one value."""
+    """Return the results of ``compute`` for numbers of each possible class, as one value."""
     if prod(len(c.types) for c in below.values()) > COMBINATIONS:
         raise _unlike("an operation has several operands whose types depend on data")
     found = _of_each(compute, below)
@@ -134,13 +136,13 @@ def joined(compute: Callable[[Mapping[Node, Node]], Node], below: Mapping[Node, 
 
 
 def _of_each(compute: Callable[[Mapping[Node, Node]], Node], below: Mapping[Node, Classes]) -> Found:
-    """The result for each class; an error for only some classes becomes a data-dependent check."""
+    """Return the result for each class; an error for only some classes becomes a data-dependent check."""
     found: Found = {}
     failed: list[Exception] = []
     for types in product(*(sorted(c.types, key=str) for c in below.values())):
         try:
             found[types] = compute({n: as_class(n, t) for n, t in zip(below, types, strict=True)})
-        except (TypeError, ValueError) as error:  # a truth value of NumPy's has no sign
+        except (TypeError, ValueError) as error:  # a NumPy boolean has no sign
             failed.append(error)
     if failed and not found:
         raise failed[0]
@@ -154,7 +156,7 @@ def _of_each(compute: Callable[[Mapping[Node, Node]], Node], below: Mapping[Node
 def _as_one(
     compute: Callable[[Mapping[Node, Node]], Node], below: Mapping[Node, Classes], found: Found, common: Type
 ) -> Node:
-    """The value in the type that holds it in each class."""
+    """Return the value in the type that holds it in each class."""
     ways = list(dict.fromkeys(found.values()))
     fails = any(failing.may_fail(n) for n in _own(ways, [a for n in below for a in (n, *_given(found, below, n))]))
     if not fails:
@@ -183,7 +185,7 @@ def _given(found: Found, below: Mapping[Node, Classes], node: Node) -> list[Node
 
 
 def _own(ways: Sequence[Node], operands: Sequence[Node]) -> list[Node]:
-    """What ways compute beside their operands."""
+    """Return the nodes that the results compute beside their operands."""
     there = set(topological(operands))
     capture = context.current()
     safe = set() if capture is None else capture.attempts.safe
@@ -191,7 +193,7 @@ def _own(ways: Sequence[Node], operands: Sequence[Node]) -> list[Node]:
 
 
 def _one_of(condition: Node, first: Node, second: Node, below: Mapping[Node, Classes]) -> Node:
-    """One of two values, of which only the chosen one is computed, since the other may be an error."""
+    """Return one of two values, of which only the chosen one is computed, since the other may be an error."""
     known = {*below, *(c.code for c in below.values())}
     capture = context.current()
     if capture is not None:
@@ -202,7 +204,7 @@ def _one_of(condition: Node, first: Node, second: Node, below: Mapping[Node, Cla
 
 
 def _loops(node: Node, below: Mapping[Node, Classes]) -> list[tuple[str, list[str]]]:
-    """The operations of a value, with the dtypes that these compute in."""
+    """Return the operations of a value, with the dtypes that these compute in."""
     capture = context.current()
     safe = set() if capture is None else capture.attempts.safe
     inside = topological([node], stop=lambda n: n in below or n in safe)

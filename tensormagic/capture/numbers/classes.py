@@ -1,8 +1,8 @@
 """The class of a number where it is data-dependent: 0, which is Python's, or the ``np.float64`` that a loop found.
 
-A region has one type for both. Beside such a number goes a code in the graph, which says of which class Python's would be; in a cell
-it is computed where the loop ends, and the number is of that class from there on. Functions, which have no values, go on with a number of
-the common type, and give one of the class that it is of.
+A region has one type for both. With such a number goes a code in the graph, which says of which class Python's would
+be; in a cell it is computed where the loop ends, and the number has that class from there on. Functions, which have
+no values, go on with a number of the common type, and return one of its actual class.
 """
 
 from __future__ import annotations
@@ -32,55 +32,55 @@ from tensormagic.ops.pointwise import ASTYPE, Pointwise, astype
 from tensormagic.ops.regions.region import Region
 from tensormagic.ops.scalars import scalar
 
-COMBINATIONS = 16  # of possible classes of the numbers that another is computed from
+COMBINATIONS = 16  # possible classes of the numbers that another is computed from, together
 
 
 @dataclass(frozen=True)
 class Classes:
-    """The possible classes of a number, and a node with the class's code, its place in ``Numbers.types``."""
+    """Represents the possible classes of a number, and a node with the class's code, its place in ``Numbers.types``."""
 
     code: Node
     types: frozenset[Type]
 
 
 def is_number(t: Type) -> bool:
-    """Whether a value is a number, of Python's or of NumPy's."""
+    """Return whether a type is that of a number, Python's or NumPy's."""
     return not t.shape and t.form in {"python", "scalar"}
 
 
 def followed() -> bool:
-    """Whether classes of numbers are tracked: whether there is a capture."""
+    """Return whether classes of numbers are tracked: whether there is a capture."""
     return context.current() is not None
 
 
 def are_needed() -> bool:
-    """Whether code needs the class of a number once it is known; a function has one type for its result."""
+    """Return whether code needs the class of a number once it is known; a function has one type for its result."""
     capture = context.current()
     return capture is not None and not (capture.abstract or capture.inputs.standing)
 
 
 def note(node: Node, classes: Classes) -> None:
-    """Note of which classes a number may be."""
+    """Record the classes that a number may have."""
     capture = context.current()
     if capture is not None:
         capture.classes.of[node] = classes
 
 
 def noted(node: Node) -> Classes | None:
-    """The possible classes of a number, if its class is data-dependent; else None."""
+    """Return the possible classes of a number, if its class is data-dependent; else None."""
     capture = context.current()
     return None if capture is None else capture.classes.of.get(node)
 
 
 def nodes() -> set[Node]:
-    """The numbers of data-dependent class so far, and their codes: no branch computes them again."""
+    """Return the numbers of data-dependent class so far, and their codes: no branch computes them again."""
     capture = context.current()
     known: Mapping[Node, Classes] = {} if capture is None else capture.classes.of
     return {*known, *(c.code for c in known.values())}
 
 
 def classes_of(node: Node) -> Classes | None:
-    """The possible classes of a number; None if they do not follow from those of its operands."""
+    """Return the possible classes of a number; None if they do not follow from those of its operands."""
     capture = context.current()
     known: Mapping[Node, Classes] = {} if capture is None else capture.classes.of
     if node in known:
@@ -109,7 +109,7 @@ def classes_of(node: Node) -> Classes | None:
 
 
 def may_be_array(node: Node) -> bool:
-    """Whether a number may be a rank-0 array for some data: in-place operations change that for all references."""
+    """Return whether a number may be a rank-0 array for some data: in-place operations change that for all references."""
     capture = context.current()
     if capture is None or all(t.form != "array" for t in capture.classes.types) or not is_number(node.type):
         return False
@@ -118,7 +118,7 @@ def may_be_array(node: Node) -> bool:
 
 
 def from_among(node: Node, classes: Classes | None) -> Node:
-    """A number that was put among others, as one of the class that it had."""
+    """Return a number taken from an array of several, with the class that it had."""
     if classes is None:
         return node
     if (t := class_of(classes.code)) is not None:
@@ -129,25 +129,25 @@ def from_among(node: Node, classes: Classes | None) -> Node:
 
 
 def of_classes(node: Node, classes: Classes) -> Node:
-    """The same number, with these classes."""
+    """Return the same number, with these possible classes."""
     found = by_itself(node, classes)
     note(found, classes)
     return found
 
 
 def of_classes_of(known: Node, node: Node) -> Node:
-    """A number of the classes that another one is of."""
+    """Return a number with the possible classes of another one."""
     classes = noted(known)
     return node if node is known or classes is None else of_classes(node, classes)
 
 
 def one_class(t: Type) -> Classes:
-    """The classes of a number that can only be of one."""
+    """Return the classes of a number that can only have one."""
     return Classes(constant(number(t)), frozenset({t}))
 
 
 def number(t: Type) -> int:
-    """The number of a class."""
+    """Return the code of a class."""
     capture = context.current()
     types = [] if capture is None else capture.classes.types
     if t not in types:
@@ -156,40 +156,40 @@ def number(t: Type) -> int:
 
 
 def types() -> list[Type]:
-    """What numbers stand for classes."""
+    """Return the classes, each at the place of its code."""
     capture = context.current()
     return [] if capture is None else capture.classes.types
 
 
 def class_of(code: Node | None) -> Type | None:
-    """The class for a code, if that is known; else None."""
+    """Return the class for a code, if that is known; else None."""
     capture = context.current()
     value = None if code is None else constant_value(code)
     return None if capture is None or value is None else capture.classes.types[int(value)]
 
 
 def _as_written(inside: list[Node]) -> dict[Node, Node]:
-    """The original operands of numbers that have been cast to a wider dtype here."""
+    """Return the original operands of numbers that have been cast to a wider dtype here."""
     casts = {n: n.args[0] for n in inside if n.op is ASTYPE and np.can_cast(n.args[0].type.dtype, n.type.dtype)}
     return casts | {n: constant(int(n["bits"].array())) for n in inside if may_be_integer(n)}
 
 
 def _type_with(node: Node, given: Mapping[Node, Node], written: Mapping[Node, Node]) -> Type | None:
-    """The type of a node with some operands replaced; None if it depends on whether the code has written casts."""
+    """Return the type of a node with some operands replaced; None if it depends on whether the code has written casts."""
     try:
         types = {as_computed(node, {**given, **w}).type for w in ({}, written)}
-    except (TensorError, TypeError, ValueError):  # an operation that has no such numbers
+    except (TensorError, TypeError, ValueError):  # an operation that does not support such numbers
         return None
     return types.pop() if len(types) == 1 else None
 
 
 def as_class(node: Node, t: Type) -> Node:
-    """A number in the common type as one of the class that it may be of."""
+    """Return a number of the common type, as one of a class that it may have."""
     return to_form(astype(to_form(node, "scalar"), t.dtype), t.form)  # it fits
 
 
 def settle(node: Node) -> Node:
-    """A value that is of one class, whatever it is computed from."""
+    """Record that a value has one class, whatever it is computed from; return it."""
     capture = context.current()
     if capture is not None:
         capture.classes.settled.add(node)
@@ -197,12 +197,12 @@ def settle(node: Node) -> Node:
 
 
 def of_one_class(node: Node) -> Node:
-    """The same number, known to be of the class of its type, as after a conversion."""
+    """Return the same number, known to be of the class of its type, as after a conversion."""
     return settle(own_form(node) if noted(node) is not None else node)
 
 
 def as_computed(node: Node, given: Mapping[Node, Node]) -> Node:
-    """A node with operands replaced, recomputed as the code would: Python numbers promote weakly."""
+    """Return a node with operands replaced, recomputed as the code would: Python numbers promote weakly."""
     memo = dict(given)
     for n in topological([node], stop=memo.__contains__):
         if n not in memo:
@@ -213,25 +213,25 @@ def as_computed(node: Node, given: Mapping[Node, Node]) -> Node:
 
 
 def by_itself(node: Node, classes: Classes) -> Node:
-    """The same number, as a distinct node for these classes alone."""
+    """Return the same number, as a distinct node for these classes alone."""
     first = scalar.equal(classes.code, constant(number(min(classes.types, key=number))))
     return to_form(make(scalar.where, [first, *(to_form(node, "scalar"),) * 2]), node.type.form)
 
 
 def is_of(classes: Classes, types: Sequence[Type]) -> Node:
-    """A node for whether a number is of one of these classes."""
+    """Return a node for whether a number has one of these classes."""
     conditions = [scalar.equal(classes.code, constant(number(t))) for t in types]
     return reduce(scalar.logical_or, conditions, constant(False))
 
 
 def holds(types: tuple[Type, ...], below: Sequence[Classes]) -> Node:
-    """Whether numbers are of these classes."""
+    """Return a node for whether numbers have these classes."""
     conditions = [scalar.equal(c.code, constant(number(t))) for c, t in zip(below, types, strict=True)]
     return reduce(scalar.logical_and, conditions, constant(True))
 
 
 def of_array(array: Node, several: Sequence[Classes]) -> Node:
-    """An array of numbers as NumPy makes it; if its dtype would differ, Python takes over when the graph runs.
+    """Return an array of numbers as NumPy makes it; if its dtype would differ, Python takes over when the graph runs.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def of_array(array: Node, several: Sequence[Classes]) -> Node:
     found = settle(astype(array, np.result_type(*dtypes, *sure)))
     enough, capture = _enough(dtypes, sure, found.type.dtype), context.current()
     if capture is not None and capture.inputs.standing:
-        return found  # a derivative is of floats
+        return found  # a derivative is a float
     if set() in enough or all({d} in enough for d in dtypes):
         return found
     ways = [reduce(scalar.logical_and, [_met(d, unsure) for d in met], constant(True)) for met in enough]
@@ -259,7 +259,7 @@ def of_array(array: Node, several: Sequence[Classes]) -> Node:
 
 
 def _enough(dtypes: set[np.dtype[Any]], sure: set[np.dtype[Any]], wanted: np.dtype[Any]) -> list[set[np.dtype[Any]]]:
-    """The smallest sets of dtypes that, together with the sure ones, make the array have the wanted dtype."""
+    """Return the smallest sets of dtypes that, together with the sure ones, give the array the wanted dtype."""
     enough: list[set[np.dtype[Any]]] = []
     for count in range(len(dtypes) + 1):
         for met in map(set, combinations(dtypes, count)):
@@ -270,12 +270,12 @@ def _enough(dtypes: set[np.dtype[Any]], sure: set[np.dtype[Any]], wanted: np.dty
 
 
 def of_any_dtype(array: Node) -> Node:
-    """The same for functions that convert integers to floats, where the exact dtype does not matter."""
+    """Return an array without the check of its dtype, for functions that convert integers to floats, where it does not matter."""
     return array.args[0] if array.op is REQUIRE and array["error"] == "dtype" else array
 
 
 def _met(dtype: np.dtype[Any], several: Sequence[Classes]) -> Node:
-    """Whether one of several numbers is of a dtype."""
+    """Return a node for whether one of several numbers has a dtype."""
     found = [
         is_of(c, [t for t in c.types if t.dtype == dtype]) for c in several if any(t.dtype == dtype for t in c.types)
     ]
@@ -283,7 +283,7 @@ def _met(dtype: np.dtype[Any], several: Sequence[Classes]) -> Node:
 
 
 def chosen(found: Mapping[tuple[Type, ...], Type], below: Sequence[Classes]) -> Classes:
-    """The classes of a result, given its class for each combination of operand classes."""
+    """Return the classes of a result, given its class for each combination of operand classes."""
     types = frozenset(found.values())
     if len(types) == 1:
         return one_class(*types)
@@ -294,7 +294,7 @@ def chosen(found: Mapping[tuple[Type, ...], Type], below: Sequence[Classes]) -> 
 
 
 def computed(several: Sequence[Classes | None], beside: Sequence[Node] = ()) -> list[list[Type]]:
-    """The class of each of several numbers, computed together with ``beside``."""
+    """Return the class of each of several numbers, computed together with ``beside``."""
     coded = [c.code for c in several if c is not None]
     values = iter(hooks.compute([*coded, *beside]) if coded or beside else ())
     known = types()
@@ -302,7 +302,7 @@ def computed(several: Sequence[Classes | None], beside: Sequence[Node] = ()) -> 
 
 
 def decide(numbers: Mapping[Node, Classes], beside: list[Node]) -> dict[Node, Node]:
-    """Numbers with their classes computed, together with ``beside``."""
+    """Return numbers with their actual classes, computed together with ``beside``."""
     capture = context.current()
     types = [] if capture is None else capture.classes.types
     codes = hooks.compute([*(c.code for c in numbers.values()), *numbers, *beside])
@@ -311,7 +311,7 @@ def decide(numbers: Mapping[Node, Classes], beside: list[Node]) -> dict[Node, No
 
 
 def of_class(value: Any, t: Type) -> Any:
-    """A number of the common type as one of the class that it is of."""
+    """Return a computed number of the common type in the class that it actually has."""
     array = np.asarray(value)
     if t.dtype.kind in "iu" and array.dtype.kind == "f" and abs(array) >= 2.0 ** (np.finfo(array.dtype).nmant + 1):
         raise CaptureError(

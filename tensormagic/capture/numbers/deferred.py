@@ -9,7 +9,7 @@ from tensormagic.capture.errors.refusal import refuse_python
 
 
 class Deferred:
-    """A value that no graph holds, of parts that graphs and containers hold."""
+    """Represents a value that no graph holds, made of parts that graphs and containers hold."""
 
     __slots__ = ()
     said: str
@@ -17,17 +17,17 @@ class Deferred:
 
     @property
     def parts(self) -> Sequence[Any]:
-        """What it is put together of."""
+        """Return the parts that it is made of."""
         raise NotImplementedError
 
     @property
     def form(self) -> Any:
-        """What values that differ only in their parts have in common."""
+        """Return what values that differ only in their parts have in common."""
         raise NotImplementedError
 
     @property
     def again(self) -> Callable[[Sequence[Any]], Any]:
-        """A function that builds such a value from other parts; from computed ones, Python's value. It holds none of the parts."""
+        """Return a function that builds such a value from other parts, or Python's value from computed ones. It holds none of the parts."""
         raise NotImplementedError
 
 
@@ -67,5 +67,5 @@ class Opaque(Deferred):
 
 
 def parts_of(value: Any) -> Sequence[Any]:
-    """The parts of a deferred value; empty for any other."""
+    """Return the parts of a deferred value; empty for any other."""
     return value.parts if isinstance(value, Deferred) else ()

@@ -37,17 +37,17 @@ from tensormagic.ops.scalars.scalar import (
 
 
 def static_value(node: Node) -> Any:
-    """The value of a node that depends on sizes and constants alone, noting the sizes as fixed; None elsewhere."""
+    """Return the value of a node that depends on sizes and constants alone, and record the sizes as fixed; else None."""
     if node.op in _OF_EQUALS and len(node.args) == 2 and node.args[0] is node.args[1] and _is_size(node.args[0]):
         return _OF_EQUALS[node.op]  # whatever the size is
     order, capture = _of_sizes(node), context.current()
-    if order is not None and _is_rewritten(order):  # what is shown decides conditions
+    if order is not None and _is_rewritten(order):  # conditions are decided by the value that is shown
         return hooks.compute([node])[0] if capture else None
     return None if order is None else _evaluated(order, capture)
 
 
 def _evaluated(order: Sequence[Node], capture: Any) -> Any:
-    """The value of the last of some nodes, by what each op is in NumPy; None where a size was not seen."""
+    """Return the value of the last of some nodes, computed by NumPy's functions; None where a size was not seen."""
     values: dict[Node, Any] = {}
 
     def fixed(a: Atom) -> int:
@@ -73,14 +73,14 @@ def _evaluated(order: Sequence[Node], capture: Any) -> Any:
 
 
 def _is_rewritten(order: Sequence[Node]) -> bool:
-    """Whether rules may give other digits: several nodes compute floating-point numbers, and no size is among what they need."""
+    """Return whether rules may change digits: several nodes compute floating-point numbers, and none of them depends on a size."""
     rounded = [n for n in order if n.op.kind != "leaf" and n.type.dtype.kind in "fc"]
     sized = (n.needs != n.args or not all(isinstance(s, int) for s in n.type.shape) for n in order)
     return len(rounded) > 1 and not any(sized)
 
 
 def static_int(node: Node) -> int | None:
-    """The int that sizes and constants alone make a node of integers without axes; None elsewhere."""
+    """Return the int value of an integer node without axes that sizes and constants determine; else None."""
     if node.type.dtype.kind not in "iub" or node.type.shape:
         return None
     value = static_value(node)
@@ -91,7 +91,7 @@ _LIMIT = 64
 
 
 def _of_sizes(node: Node) -> list[Node] | None:
-    """The nodes that ``node`` depends on, operands first; None if there are many, or others than sizes and constants."""
+    """Return the nodes that ``node`` depends on, operands first; None if there are many, or others than sizes and constants."""
     found: set[Node] = set()
     pending = [node]
     while pending:
@@ -129,7 +129,7 @@ _ON_SIZES: dict[Operation, Callable[[Any, Any], Size]] = {
 
 
 def arithmetic(op: Pointwise, nodes: Sequence[Node]) -> Node:
-    """The node of a pointwise op; sums and products of sizes stay sizes."""
+    """Return the node of a pointwise op; sums and products of sizes stay sizes."""
     capture = context.current()
     return by_class.computed(op, nodes, _one) if capture is not None and capture.classes.of else _one(op, nodes)
 
@@ -152,16 +152,16 @@ def _one(op: Pointwise, nodes: Sequence[Node]) -> Node:
     return in_range(op, result, *nodes) if op in _GROWING else result
 
 
-_TURNED: dict[Operation, Callable[[Any], Size]] = {  # of the least of 64 bits, neither is one
+_TURNED: dict[Operation, Callable[[Any], Size]] = {  # of the smallest 64-bit integer, neither is one
     negative: operator.neg,
     absolute: lambda size: size if is_at_least(size, 0) else apply("max", size, -size),
 }
 _GROWING = {power, left_shift}
-_MOST = 4  # the highest power of a size that is one
+_MOST = 4  # the highest power of a size that is a size
 
 
 def _of_size(op: Pointwise, base: Node, exponent: Node) -> Size | None:
-    """A small power of a size, or a size that is shifted: a size again."""
+    """Return a small power of a size, or a shifted size, as a size; else None."""
     size, count = size_of(base), size_of(exponent)
     if size is None or isinstance(size, int) or not isinstance(count, int):
         return None

@@ -16,11 +16,11 @@ NAMED = "__tensor_number__"
 
 
 def with_numbers(tree: ast.Module) -> ast.Module:
-    """A cell in which a number assigned to a name, by its only binding, goes through the capture."""
+    """Return a cell in which a number assigned to a name, by its only binding, goes through the capture."""
     bound = Counter(_bound(tree))
     for statement in tree.body:
         if isinstance(statement, ast.Assign) and len(statement.targets) > 1:
-            if statement is not tree.body[-1]:  # whose name is the cell's
+            if statement is not tree.body[-1]:  # its name is set by the cell
                 _named_each(statement, bound)
         elif isinstance(statement, ast.Assign):
             statement.value = _named(statement.targets[0], statement.value, bound)
@@ -30,7 +30,7 @@ def with_numbers(tree: ast.Module) -> ast.Module:
 
 
 def _named_each(statement: ast.Assign, bound: Counter[str]) -> None:
-    """``q = r = 3.0``: each name is an input of its own."""
+    """Make each name an input of its own in ``q = r = 3.0``."""
     names = [t.id for t in statement.targets if isinstance(t, ast.Name) and bound[t.id] == 1]
     known = not isinstance(statement.value, ast.Name) and _may_be_a_number(statement.value)
     if known and len(names) == len(statement.targets):
@@ -62,7 +62,7 @@ def _call(value: ast.expr, *names: str) -> ast.expr:
 
 
 def _may_be_a_number(value: ast.expr) -> bool:
-    """Whether an expression consists of numbers, names and attributes."""
+    """Return whether an expression consists of numbers, names and attributes."""
     match value:
         case ast.Constant():
             return isinstance(value.value, int | float | complex)
@@ -80,7 +80,7 @@ def _may_be_a_number(value: ast.expr) -> bool:
 
 
 def named(value: Any, *names: str) -> Any:
-    """A number that a cell names, as an input; anything else unchanged. For several names, one value each."""
+    """Return a number that a cell names, as an input; anything else unchanged. For several names, return one value each."""
     return _input(value, names[0]) if len(names) == 1 else tuple(_input(value, name) for name in names)
 
 

@@ -1,8 +1,9 @@
 """Numbers taken out of lazy values, through which no derivative flows: plain Python takes them, and cells store them into arrays.
 
-NumPy makes an array of the numbers (``np.array([x[0], x[1]])``) without asking whether it may, and an array of the notebook holds numbers
-and no history: what is made of them is a constant to any later derivative. Here it is kept which numbers these were, of what they were
-made, and at which line, so that whoever asks for such a derivative can be told.
+NumPy makes an array of the numbers (``np.array([x[0], x[1]])``) without any hook, and an array of the notebook holds
+numbers and no history: what is made of them is a constant to any later derivative. This module records which numbers
+these were, what they were computed from, and at which line, so that a warning can be given when such a derivative is
+taken.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from tensormagic.ir.errors import ConstantGradientWarning
 from tensormagic.ir.node import Node, topological
 from tensormagic.ops.leaf import CONSTANT, INPUT, constant_value
 
-_MOST_NUMBERS = 64  # of one value: who takes more of one takes an array, by name
-_MOST_NODES = 1000  # of the history that is looked at
+_MOST_NUMBERS = 64  # numbers taken from one value, at most: code that takes more uses an array with a name
+_MOST_NODES = 1000  # nodes of the history that are visited, at most
 _SEARCHED = 1000  # elements of one array that are compared
 _KEPT = 1000  # numbers of one place
-_WRITTEN = 10  # characters of a number that may stand in anybody's code
-_LOOKED_AT = 200  # arrays that are asked whether they share memory with one
-_SAMPLED = 1000  # elements that say whether an array has changed
+_WRITTEN = 10  # characters of a number that anybody may write in code
+_LOOKED_AT = 200  # arrays that are checked for memory shared with one
+_SAMPLED = 1000  # elements by which a changed array is recognised
 
 
 Mark = tuple[
@@ -41,20 +42,20 @@ Mark = tuple[
 
 @dataclass(eq=False)
 class Inputs:
-    """The inputs that a number depends on, by weak reference, and marks to recognise inputs read from the same array."""
+    """Represents the inputs that a number depends on, by weak reference, with marks to recognise inputs read from the same array."""
 
     nodes: WeakSet[Node]
     marks: list[Mark]
 
     def has(self, wrt: Node, own: Mark) -> tuple[bool, bool]:
-        """Whether an input is among them, and whether one like it is."""
+        """Return whether an input is among them, and whether one like it is."""
         same = wrt in self.nodes
         return same, same or any(_same(own, m) for m in self.marks)
 
 
 @dataclass(eq=False)
 class Taken:
-    """Numbers that were taken at one place.
+    """Represents numbers that were taken at one place.
 
     Parameters
     ----------
@@ -72,13 +73,13 @@ class Taken:
     told: bool = False
 
     def of(self, wrt: Node, own: Mark) -> tuple[list[Any], list[Any]]:
-        """The numbers that depend on an input, and those that depend on what it was read from."""
+        """Return the numbers that depend on an input, and those that depend on what it was read from."""
         known = {id(inputs): inputs.has(wrt, own) for _, inputs in self.numbers}
         found = [(number, known[id(inputs)]) for number, inputs in self.numbers]
         return [n for n, (same, _) in found if same], [n for n, (_, alike) in found if alike]
 
     def make(self, numbers: list[Any], wrt: Node, own: Mark) -> bool:
-        """Whether other numbers contain these: all in this order, or one with more digits than people write."""
+        """Return whether other numbers contain these: all in this order, or one with more digits than people write."""
         count, (same, alike) = len(numbers), self.of(wrt, own)
         if count > 1 and any(same[k : k + count] == numbers for k in range(len(same) - count + 1)):
             return True
@@ -87,7 +88,7 @@ class Taken:
 
 @dataclass(eq=False)
 class Stored:
-    """An array that holds numbers which have left the graph: a cell has stored into it, or plain code has asked for it.
+    """Represents an array with numbers that have left the graph: a cell has stored them, or plain code has converted a value.
 
     Parameters
     ----------
@@ -118,15 +119,15 @@ _WAYS = {
     "was taken here": "Use the lazy value itself, where a gradient is to go through it",
     "was computed here from numbers of lazy values": "Compute it in a %%tensor cell, where a gradient is to go through it",
 }
-_inputs: WeakKeyDictionary[Node, Inputs] = WeakKeyDictionary()  # that a value depends on
+_inputs: WeakKeyDictionary[Node, Inputs] = WeakKeyDictionary()  # the inputs that a value depends on
 _taken: deque[Taken] = deque(maxlen=200)
 _stored: dict[int, Stored] = {}  # by the array's identity
 _computed: dict[tuple[str, bytes], Stored] = {}  # numbers, by the text that reads them and their bits
-_left: deque[Inputs] = deque(maxlen=1000)  # behind what has left the graph since a plain cell began
+_left: deque[Inputs] = deque(maxlen=1000)  # the inputs of what has left the graph since a plain cell began
 
 
 def note(node: Node, value: Any) -> None:
-    """Note that ``value``, which ``node`` has, is taken out of the graph by code that is not captured."""
+    """Record that ``value``, the value of ``node``, is taken out of the graph by code that is not captured."""
     capture = context.current()
     if not node.type.inexact or (capture is not None and (capture.abstract or capture.heap.trials)):
         return
@@ -147,8 +148,8 @@ def note(node: Node, value: Any) -> None:
 
 
 def _behind(node: Node) -> Inputs:
-    """What a value depends on."""
-    while len(node.args) == 1:  # a part of an array: many are taken of one
+    """Return the inputs that a value depends on."""
+    while len(node.args) == 1:  # a part of an array: many are taken from one
         node = node.args[0]
     if node not in _inputs:
         nodes = topological([node])
@@ -165,13 +166,13 @@ def begin() -> list[Mark]:
 
 
 def among(marks: list[Mark], nodes: Iterable[Node]) -> list[Mark]:
-    """Those of ``marks`` that belong to inputs of ``nodes``."""
+    """Return those of ``marks`` that belong to inputs of ``nodes``."""
     own = [mark for node in nodes for mark in _behind(node).marks]
     return [mark for mark in marks if any(_same(mark, one) for one in own)]
 
 
 def computed(value: Any, name: str) -> list[Mark]:
-    """The inputs of a value that plain code has computed from numbers of lazy values, and that ``name`` holds."""
+    """Return the inputs of a value that plain code has computed from numbers of lazy values, and that ``name`` holds."""
     if isinstance(value, np.ndarray):
         found = _stored.get(id(value))
     else:
@@ -195,14 +196,14 @@ def note_computed(name: str, value: Any, marks: list[Mark], place: tuple[str, in
 
 
 def note_store(node: Node, array: np.ndarray[Any, Any], name: str) -> None:
-    """Note that a cell has stored the value of ``node`` into an array of the notebook."""
+    """Record that a cell has stored the value of ``node`` into an array of the notebook."""
     places = [s for s in site.of(node) if s.line]
     filename, line = (places[-1].cell, places[-1].line) if places else ("a captured cell", 0)
     _keep(array, name, filename, line, _made_of(topological([node])), "was stored into here")
 
 
 def note_array(node: Node, value: Any) -> None:
-    """Note that plain code has the array of a value."""
+    """Record that plain code has the array of a value."""
     if context.current() is not None or not node.type.inexact:
         return
     _left.append(_behind(node))
@@ -214,7 +215,7 @@ def note_array(node: Node, value: Any) -> None:
 
 
 def note_stored_outside(node: Node, array: np.ndarray[Any, Any], name: str, place: tuple[str, int]) -> None:
-    """Note that plain code, which has had the memory of ``node`` since ``place``, has stored into it."""
+    """Record that plain code, which has had the memory of ``node`` since ``place``, has stored into it."""
     if node.type.inexact and _history(array) is None:
         left = {id(inputs): inputs for inputs in _left}
         marks = [mark for inputs in (_behind(node), *left.values()) for mark in inputs.marks]
@@ -222,7 +223,7 @@ def note_stored_outside(node: Node, array: np.ndarray[Any, Any], name: str, plac
 
 
 def store(array: np.ndarray[Any, Any], value: Any) -> None:
-    """Store what a function has computed into an array; where its numbers came from is known as before."""
+    """Store what a function has computed into an array, and keep the known origin of its numbers."""
     known = _stored.get(id(array))
     known = known if known is not None and sample(array) == known.array[2] else None
     np.copyto(array, value)
@@ -231,13 +232,13 @@ def store(array: np.ndarray[Any, Any], value: Any) -> None:
 
 
 def marks_of(read: Mapping[str, Any]) -> list[Mark]:
-    """What tells the arrays and numbers of the notebook that plain code has read, by their names."""
+    """Return the marks of the arrays and numbers of the notebook that plain code has read, by their names."""
     arrays = [(ref(v), n, sample(v)) for n, v in read.items() if isinstance(v, np.ndarray) and v.dtype.kind in "fc"]
     return arrays + [(None, n, sample(v)) for n, v in read.items() if isinstance(v, float | complex | np.inexact)]
 
 
 def _made_of(nodes: Iterable[Node]) -> list[Mark]:
-    """The inputs among nodes, those of numbers in them, and the other nodes that the user holds."""
+    """Return the marks of the inputs among nodes, of the inputs of their numbers, and of other nodes that the user holds."""
     nodes = list(nodes)
     held = live_values.nodes_held() if nodes else set[Node]()
     found = [(ref(n), "", b"") for n in nodes if n in held and n.type.inexact and n.op is not CONSTANT]
@@ -255,13 +256,13 @@ def _keep(array: np.ndarray[Any, Any], name: str, filename: str, line: int, inpu
 
 
 def _mark(node: Node) -> Mark | None:
-    """What tells an input that was read of the notebook from others, where nothing has changed it since."""
+    """Return the mark of an input that was read from the notebook; None for other nodes."""
     source = node["source"] if node.op is INPUT else None
     return (source.original, source.name, sample(source.value)) if isinstance(source, Snapshot) else None
 
 
 def _mark_of(node: Node) -> Mark:
-    """The mark of the node that is differentiated in: an input, or a computed value."""
+    """Return the mark of the node to differentiate by: an input, or a computed value."""
     return _mark(node) or (ref(node), "", b"")
 
 
@@ -271,13 +272,13 @@ def _same(left: Mark, right: Mark) -> bool:
 
 
 def sample(value: Any) -> bytes:
-    """Some of the elements of an array, which say whether it has changed."""
+    """Return the bytes of some elements of an array, by which a change is noticed."""
     array = np.asarray(value)
     return array.flat[:: max(1, array.size // _SAMPLED)].tobytes()
 
 
 def _store_of(node: Node, mark: Mark) -> Stored | None:
-    """The origin of an input's numbers: as noted when it was read, or else that of its array."""
+    """Return the origin of an input's numbers: as noted when it was read, or else that of its array."""
     history = node["source"].history
     if history is not None:
         return history
@@ -289,7 +290,7 @@ def _store_of(node: Node, mark: Mark) -> Stored | None:
 
 
 def _history(array: np.ndarray[Any, Any]) -> Stored | None:
-    """The origin of the numbers in an array, or in one that shares its memory and still holds them."""
+    """Return the origin of the numbers in an array, or in one that shares its memory and still holds them."""
     for found in (_stored.get(id(array)), *list(_stored.values())[-_LOOKED_AT:]):
         other = None if found is None or found.array[0] is None else found.array[0]()
         if found is None or other is None or sample(other) != found.array[2]:
@@ -303,7 +304,7 @@ histories_by(lambda array: _history(array) if _stored else None)
 
 
 def _tell_stores(result: Node, wrt: Node, name: str) -> set[Node]:
-    """Warn where ``result`` reads numbers that are known to be made of the input ``wrt``; gives the nodes that are told of."""
+    """Warn where ``result`` reads numbers that are known to depend on the input ``wrt``; return the nodes that were warned about."""
     told: set[Node] = set()
     own = _mark_of(wrt)
     for node in topological([result]):
@@ -327,7 +328,7 @@ def _tell_stores(result: Node, wrt: Node, name: str) -> set[Node]:
 
 
 def tell(result: Node, wrt: Node, name: str) -> None:
-    """Warn where ``result`` is made of numbers that were taken of what depends on the input ``wrt``, or stored."""
+    """Warn where ``result`` is made of numbers that were taken from what depends on the input ``wrt``, or stored."""
     told = _tell_stores(result, wrt, name)
     own = _mark_of(wrt)
     found = [t for t in _taken if not t.told and any(t.of(wrt, own))]
@@ -338,7 +339,7 @@ def tell(result: Node, wrt: Node, name: str) -> None:
 
 
 def _constants(result: Node, but: set[Node]) -> Iterator[list[Any]]:
-    """The numbers in each array and constant that a value is made of, ``but`` for those of some nodes."""
+    """Yield the numbers in each array and constant that a value is made of, ``but`` for those of some nodes."""
     for node in topological([result]):
         value = None
         if node.op is CONSTANT:

@@ -40,15 +40,15 @@ _DIVISIONS: dict[Pointwise, Callable[[Any, Any], Any]] = {
 
 
 def is_huge(value: Any) -> bool:
-    """Whether a value is a Python integer that int64 does not hold."""
+    """Return whether a value is a Python integer that int64 does not hold."""
     return type(value) is int and not -(2**63) <= value < 2**63
 
 
 def representable(value: int, others: Sequence[np.dtype[Any]], op: Pointwise) -> Any:
-    """A huge integer as an operand beside others, as NumPy takes it; raises OverflowError if it does not."""
+    """Return a huge integer as an operand beside others, as NumPy takes it; raise OverflowError if it does not."""
     if any(d.kind in "fc" for d in others):
         return float(value)
-    if op in _COMPARISONS:  # beyond every integer
+    if op in _COMPARISONS:  # larger than every integer
         return (
             np.float64(np.inf if value > 0 else -np.inf)
             if not (np.uint64 in others and 0 <= value < 2**64)
@@ -60,7 +60,7 @@ def representable(value: int, others: Sequence[np.dtype[Any]], op: Pointwise) ->
 
 
 def as_python(op: Pointwise, nodes: Sequence[Node]) -> list[Node]:
-    """Operands that are all Python numbers: truth values count as integers, and complex numbers have no order."""
+    """Return operands that are all Python numbers: booleans become integers, and complex numbers have no order."""
     if any(n.type.dtype.kind == "c" for n in nodes) and op in _ORDERED:
         raise DTypeError(f"{op.name} is not supported between complex numbers", "Compare their absolute values.")
     if op not in _LOGIC and all(n.type.dtype.kind == "b" for n in nodes):
@@ -82,7 +82,7 @@ def as_python(op: Pointwise, nodes: Sequence[Node]) -> list[Node]:
 
 
 def _base(base: Node, exponent: Node) -> Node:
-    """The base of a Python power, with errors when the graph runs for infinite or complex results."""
+    """Return the base of a Python power, with errors when the graph runs for infinite or complex results."""
     kinds = {n.type.dtype.kind for n in (base, exponent)}
     if not kinds & {"f", "c"}:
         return _whole_base(base, exponent)
@@ -105,7 +105,7 @@ def _base(base: Node, exponent: Node) -> Node:
 
 
 def _whole_base(base: Node, exponent: Node) -> Node:
-    """An integer base with an integer exponent; a negative exponent is an error when the graph runs, where Python gives a float."""
+    """Return an integer base with an integer exponent; the graph raises for a negative one, where Python gives a float."""
     size = as_size(exponent)
     if constant_value(exponent) is not None or (size is not None and is_at_least(size, 0)):
         return base
@@ -117,7 +117,7 @@ def _whole_base(base: Node, exponent: Node) -> Node:
 
 
 def compared(op: Pointwise, nodes: Sequence[Node]) -> Node | None:
-    """A data-dependent integer and a float compared by exact values, as in Python; None if comparing floats is the same."""
+    """Return a data-dependent integer and a float compared by exact values, as in Python; None if comparing floats is the same."""
     if op not in _COMPARISONS or [n.type.dtype.kind for n in nodes] not in (["i", "f"], ["f", "i"]):
         return None
     if nodes[0].type.dtype.kind == "f":
@@ -148,12 +148,12 @@ _MIRRORED = {
     scalar.greater_equal: scalar.less_equal,
 }
 _SHIFTS = {scalar.left_shift, scalar.right_shift}
-_DIGITS = 2**53  # up to this, every integer is a float
+_DIGITS = 2**53  # up to this, every integer is exact as a float
 _LARGEST = 2.0**63 - 1024  # the largest float that int64 holds
 
 
 def _is_long(number: Node) -> bool:
-    """Whether an integer may have more digits than a float: one that data have in 64 bits."""
+    """Return whether an integer may have more digits than a float: a known large one, or one from 64-bit data."""
     value, size = constant_value(number), as_size(number)
     if value is not None:
         return bool(abs(int(value)) > _DIGITS)
@@ -162,14 +162,14 @@ def _is_long(number: Node) -> bool:
 
 
 def _own(number: Node) -> Node:
-    """The NumPy number from which a Python number was made."""
+    """Return the NumPy number from which a Python number was made."""
     while number.op is FORM:
         number = number.args[0]
     return number
 
 
 def as_float(number: Node, what: str) -> Node:
-    """A Python integer converted to a float exactly; one with more digits is refused when the graph runs."""
+    """Return a Python integer converted to a float exactly; one with more digits is refused when the graph runs."""
     if number.type.form != "python" or number.type.dtype.kind != "i" or not _is_long(number):
         return number
     text = f"an integer of more than 53 bits {what} without rounding it to a float: write float(n)"
@@ -177,7 +177,7 @@ def as_float(number: Node, what: str) -> Node:
 
 
 def in_range(op: Pointwise, result: Node, base: Node, exponent: Node) -> Node:
-    """A power of Python's numbers, or a shift: an error when the graph runs where a float is infinite, or where 64 bits do not suffice."""
+    """Return a power of Python's numbers, or a shift; the graph raises where a float is infinite, or 64 bits do not suffice."""
     power = constant_value(exponent)
     if result.type.dtype.kind == "i":
         return _in_bits(op, result, base, exponent)
@@ -194,7 +194,7 @@ def in_range(op: Pointwise, result: Node, base: Node, exponent: Node) -> Node:
 
 
 def _finite(result: Node, *operands: Node) -> Node:
-    """A power of complex numbers, where all are finite: of others each version of Python has its own values and errors."""
+    """Return a power of complex numbers, checked to be finite: for others the values and errors depend on Python's version."""
     asked = [result, *(n for n in operands if n.type.inexact and constant_value(n) is None)]
     holds = functools.reduce(scalar.logical_and, map(scalar.isfinite, asked))
     power = constant_value(operands[1])
@@ -207,7 +207,7 @@ def _finite(result: Node, *operands: Node) -> Node:
 
 
 def _in_bits(op: Pointwise, result: Node, base: Node, exponent: Node) -> Node:
-    """An integer of Python's, which has as many bits as it needs; more than 64 are refused when the graph runs."""
+    """Return an integer of Python's, which has as many bits as it needs; more than 64 are refused when the graph runs."""
     first, second = (astype(n, np.float64) for n in (base, exponent))
     size = (
         scalar.power(scalar.absolute(first), second)
@@ -218,7 +218,7 @@ def _in_bits(op: Pointwise, result: Node, base: Node, exponent: Node) -> Node:
 
 
 def _divisor(node: Node, message: str) -> Node:
-    """A divisor of Python's; zero is an error when the graph runs, unless it is known not to be zero."""
+    """Return a divisor of Python's; zero is an error when the graph runs, unless it is known not to be zero."""
     size, value = as_size(node), constant_value(node)
     known = value is not None and value.all()
     return node if known or (size is not None and is_at_least(size, 1)) else not_zero(node, message)

@@ -1,7 +1,8 @@
-"""An optional value: None for some data. Holds the value otherwise, and a flag in the graph that says which.
+"""An optional value: None for some data. It holds the value otherwise, and a flag in the graph that says which.
 
-``is None`` and truth ask the flag, a function gives None where it says so, and any other use needs the value: where that is None, the
-use is an error when the graph runs. Code that runs only where the flag says yes, as after ``if best is not None``, has the value itself.
+``is None`` and truth read the flag, a function returns None where it says so, and any other use needs the value:
+where that is None, the use is an error when the graph runs. Code that runs only where the flag is true, as after ``if
+best is not None``, has the value itself.
 """
 
 from __future__ import annotations
@@ -39,28 +40,28 @@ class Perhaps(Deferred):
 
     @property
     def parts(self) -> tuple[Any, Any]:
-        """The flag for whether it is not None, and its value then."""
+        """Return the flag for whether it is not None, and the value it then has."""
         return self.flag, self.inner
 
     @property
     def form(self) -> Any:
-        """They are all of one."""
+        """Return the form, which all such values share."""
         return "perhaps"
 
     @property
     def again(self) -> Callable[[Sequence[Any]], Any]:
-        """Makes such a value of other parts."""
+        """Return a function that makes such a value from other parts."""
         said = self.said
         return lambda parts: perhaps(parts[0], parts[1], said)
 
     @property
     def is_there(self) -> bool | None:
-        """Whether it is not None on the current branch; None if that is data-dependent."""
+        """Return whether it is not None on the current branch; None if that is data-dependent."""
         return _supposed(self.flag.node)
 
     @property
     def now(self) -> Any:
-        """Its value on the current branch: the value or None if that is known; else itself."""
+        """Return its value on the current branch: the value or None if that is known; else itself."""
         there = self.is_there
         return self if there is None else self.inner if there else None
 
@@ -89,7 +90,7 @@ class PerhapsNumber(Perhaps, Tensor):
 
     @property
     def node(self) -> Node:
-        """The value, which has to be there."""
+        """Return the node of the value; the graph raises an error if it is None."""
         there = self.is_there
         if there is False:
             raise TypeError(f"{self.said or 'a value'} is None here, where a number is needed")
@@ -122,7 +123,7 @@ class PerhapsOther(Perhaps, Opaque):
             object.__setattr__(self, name, value)
 
     def _needed(self) -> Any:
-        """The value, which has to be there."""
+        """Return the value; the graph raises an error if it is None."""
         if self.is_there is None:
             demand(self.flag, f"{self.said or 'a value'} is None here, for these data, where its parts are needed")
         elif self.is_there is False:
@@ -159,7 +160,7 @@ _READS = {"index", "count", "copy", "keys", "values", "items", "get"}
 
 
 def perhaps(flag: Any, inner: Any, said: str = "") -> Any:
-    """``inner`` or None, by ``flag``; immediately if that is known or computed."""
+    """Return ``inner`` or None, by ``flag``; immediately if that is known or computed."""
     if not isinstance(flag, Tensor):
         if np.ndim(flag):
             raise CaptureError(f"{WITHIN}it may be None for some elements of a batch alone", "Return a number instead.")
@@ -173,7 +174,7 @@ def perhaps(flag: Any, inner: Any, said: str = "") -> Any:
 
 
 def sized(value: Any) -> Any:
-    """A value for `len`; if it is None, Python's error is raised when the graph runs."""
+    """Return a value for `len`; if it is None, Python's error is raised when the graph runs."""
     if not isinstance(value, PerhapsNumber):
         return value
     if value.is_there is None:
@@ -182,7 +183,7 @@ def sized(value: Any) -> Any:
 
 
 def asked(value: Any, what: str) -> Any:
-    """A value for ``what``, for which NumPy accepts None; refused if it is None for some data only."""
+    """Return a value for ``what``, for which NumPy accepts None; raise if it is None for some data only."""
     if not isinstance(value, Perhaps):
         return value
     if value.is_there is None:
@@ -209,7 +210,7 @@ def _supposed(flag: Node) -> bool | None:
 
 
 def implied(predicate: Node, holds: bool, flag: Node) -> bool | None:
-    """What a condition that holds (or not) implies for a flag; None if nothing."""
+    """Return what a condition that holds (or not) implies for a flag; None if nothing."""
     if predicate is flag:
         return holds
     if predicate.op in {FORM, ASTYPE}:
@@ -224,7 +225,7 @@ def implied(predicate: Node, holds: bool, flag: Node) -> bool | None:
 
 
 def supposing(run: Callable[[], Any], predicate: Node, *, holds: bool) -> Callable[[], Any]:
-    """``run``, in which a condition is known to hold, or not to."""
+    """Return ``run`` in a context in which a condition is known to hold, or not to."""
 
     def supposed() -> Any:
         capture = context.current()
@@ -241,7 +242,7 @@ def supposing(run: Callable[[], Any], predicate: Node, *, holds: bool) -> Callab
 
 
 def narrowed(value: Any, predicate: Node, *, holds: bool) -> Any:
-    """A value where a condition is known to hold, or not to."""
+    """Return a value where a condition is known to hold, or not to."""
     if not isinstance(value, Perhaps):
         return value
     there = implied(predicate, holds, value.flag.node)
@@ -249,7 +250,7 @@ def narrowed(value: Any, predicate: Node, *, holds: bool) -> Any:
 
 
 def now(value: Any) -> Any:
-    """A value for `is`, resolved on the current branch if possible."""
+    """Return a value for `is`, resolved on the current branch if possible."""
     found = value.now if isinstance(value, Perhaps) else value
     if isinstance(found, Perhaps):
         refuse("`is` with what is None for some data", "Ask `is None` first.")
@@ -260,13 +261,13 @@ def now(value: Any) -> Any:
 
 
 def is_none(value: Perhaps) -> Any:
-    """``value is None``."""
+    """Return ``value is None``."""
     there = value.is_there
     return wrap(to_form(scalar.logical_not(value.flag.node), "python")) if there is None else not there
 
 
 def truth_of(value: Perhaps, truth: Callable[[Any], bool | Node]) -> bool | Node:
-    """The truth of a value: None is false."""
+    """Return the truth of a value, where None is false."""
     now = value.now
     if now is not value:
         return truth(now)
@@ -282,7 +283,7 @@ def truth_of(value: Perhaps, truth: Callable[[Any], bool | Node]) -> bool | Node
 
 
 def as_of(value: Perhaps, ask: Callable[[Any], Any]) -> Any:
-    """The answer to a yes-or-no question, such as ``isinstance``, about the value."""
+    """Return the answer to a yes-or-no question, such as ``isinstance``, about the value."""
     now = value.now
     if now is not value:
         return ask(now)
@@ -295,7 +296,7 @@ def as_of(value: Perhaps, ask: Callable[[Any], Any]) -> Any:
 
 
 def _compared(value: Perhaps, other: Any, *, equal: bool) -> Any:
-    """``==``, or ``!=`` without ``equal``."""
+    """Return ``value == other``, or ``value != other`` without ``equal``."""
     now, other = value.now, other.now if isinstance(other, Perhaps) else other
     if now is not value:
         return now == other if equal else now != other

@@ -1,7 +1,7 @@
-"""Numbers whose dtype is data-dependent, and arrays made of them, which NumPy might give a narrower dtype.
+"""Numbers whose dtype is data-dependent, and arrays made of them, to which NumPy might give a narrower dtype.
 
-Where one way of a branch gives an integer and the other a float, the number is a float here on both. An array of such numbers is an array
-of integers in NumPy, where each of them is one; a float that is stored into it is cut then.
+Where one branch gives an integer and the other a float, the number is a float here on both. In NumPy, an array of
+such numbers is an array of integers if each of them is one; a float that is stored into it is truncated then.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tensormagic.ops.leaf import CONSTANT, Source, constant, input_node
 
 
 def note(node: Node, narrower: np.dtype[Any]) -> None:
-    """Note that a value would be of ``narrower`` in NumPy for some data."""
+    """Record that a value would have the dtype ``narrower`` in NumPy for some data."""
     capture = context.current()
     if capture is not None and narrower != node.type.dtype:
         capture.classes.undecided[node] = narrower
 
 
 def narrowest(node: Node) -> np.dtype[Any]:
-    """The dtype that a value may be of in NumPy for some data."""
+    """Return the dtype that a value may have in NumPy for some data."""
     capture, below = context.current(), node
     known = {} if capture is None else capture.classes.undecided
     while below not in known and _shows_another(below):
@@ -37,12 +37,12 @@ def narrowest(node: Node) -> np.dtype[Any]:
 
 
 def _shows_another(node: Node) -> bool:
-    """Whether a value is another one, moved, or asked for something before."""
+    """Return whether a node is another value, only moved or checked."""
     return node.op is REQUIRE or moves(node)
 
 
 def is_undecided(node: Node) -> bool:
-    """Whether data may decide the dtype of a number: that of one that it is computed from, and this one's with it."""
+    """Return whether data may decide the dtype of a number, because they decide that of a number it is computed from."""
     capture = context.current()
     known = {} if capture is None else capture.classes.undecided
     inside = topological([node], stop=known.__contains__) if known else []
@@ -53,12 +53,12 @@ def is_undecided(node: Node) -> bool:
     narrower |= {n: constant(int(n["bits"].array())) for n in inside if may_be_integer(n)}
     try:
         return substitute([node], narrower)[0].type.dtype != node.type.dtype
-    except (TensorError, TypeError):  # an operation that has no such numbers
+    except (TensorError, TypeError):  # an operation that does not support such numbers
         return False
 
 
 def may_be_integer(node: Node) -> bool:
-    """Whether a number in the code is a float here, and may be written as an integer: beside a float that makes no difference."""
+    """Return whether a Python float in the code may be written as an integer: beside a float that makes no difference."""
     weak = node.op is CONSTANT and node.type.form == "python" and node.type.dtype.kind == "f"
     return weak and abs(value := float(node["bits"].array())) < _LARGE and value.is_integer()
 
@@ -67,7 +67,7 @@ _LARGE = 2**62
 
 
 def joined(node: Node, parts: Iterable[Node]) -> Node:
-    """An array of parts, noted where these are such numbers."""
+    """Return an array of parts, recorded as undecided if its parts are."""
     capture = context.current()
     if capture is not None and capture.classes.undecided:
         note(node, np.result_type(*map(narrowest, parts)))
@@ -75,7 +75,7 @@ def joined(node: Node, parts: Iterable[Node]) -> Node:
 
 
 def refuse_cut(first: Node, value: Node) -> None:
-    """Refuse to store what an array, that was ``first`` at first, would cut for some data."""
+    """Raise if a store into an array, whose first value was ``first``, would truncate the stored value for some data."""
     narrower = narrowest(first)
     if narrower != first.type.dtype and not np.can_cast(value.type.dtype, narrower, "same_kind"):
         refuse(

@@ -1,6 +1,6 @@
-"""Facts about Python's built-in functions and classes, by name: each stands here once, for all code that judges the user's.
+"""Facts about Python's built-in functions and classes, by name, each listed once, for all code that analyses the user's.
 
-A name in code may mean something else: who asks compares what stands behind it, by ``called``.
+A name in code may mean something else: callers compare the object that it means with those that ``called`` returns.
 """
 
 from __future__ import annotations
@@ -57,5 +57,5 @@ OF_FRAMES = frozenset({
 
 
 def called(names: Iterable[str]) -> frozenset[Any]:
-    """What is called so in Python."""
+    """Return the built-in functions and classes with these names."""
     return frozenset([getattr(builtins, name) for name in names])

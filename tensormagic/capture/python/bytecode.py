@@ -1,4 +1,4 @@
-"""Instructions of Python's bytecode: what they do, across the versions that write the same thing differently."""
+"""Instructions of Python's bytecode: what they do, across versions that encode the same thing differently."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import CodeType
 
 
 def within(code: CodeType) -> Iterator[CodeType]:
-    """Code, and the code of the functions in it, however deep."""
+    """Yield code, and the code of the functions in it, however deep."""
     yield code
     for part in code.co_consts:
         if isinstance(part, CodeType):
@@ -19,23 +19,23 @@ def within(code: CodeType) -> Iterator[CodeType]:
 
 @lru_cache(maxsize=4096)
 def names_in(code: CodeType) -> tuple[str, ...]:
-    """The names of globals and attributes in code, and in the code inside it, in their order."""
+    """Return the names of globals and attributes in code, and in the code inside it, in their order."""
     return tuple(dict.fromkeys(name for part in within(code) for name in part.co_names))
 
 
 @lru_cache(maxsize=4096)
 def named(code: CodeType, *wanted: str) -> frozenset[str]:
-    """The names that these operations of code are about, and of the code inside it."""
+    """Return the names that these operations refer to, in code and in the code inside it."""
     numbers = [dis.opmap[o] for o in wanted if o in dis.opmap]
     found: set[str] = set()
-    if not set(code.co_code[::2]).isdisjoint(numbers):  # which is quickly seen
+    if not set(code.co_code[::2]).isdisjoint(numbers):  # a quick check
         found.update(name for operation, names in operations(code) if operation in wanted for name in names)
     return frozenset(found.union(*(named(part, *wanted) for part in code.co_consts if isinstance(part, CodeType))))
 
 
 def operations(code: CodeType) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The operations of code in their order, each with the names that it is about; :mod:`dis` tells more and takes longer."""
-    if sys.version_info >= (3, 15):  # how names are numbered there is not known yet
+    """Yield the operations of code in order, each with the names that it refers to; :mod:`dis` says more and takes longer."""
+    if sys.version_info >= (3, 15):  # the encoding of names there is not known yet
         for step in dis.get_instructions(code):
             if step.opname not in _BESIDE:
                 said = step.argval if isinstance(step.argval, tuple) else (step.argval,)
@@ -60,17 +60,17 @@ def operations(code: CodeType) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _locals(code: CodeType) -> tuple[str, ...]:
-    """The names of local variables and cells, by their numbers."""
+    """Return the names of local variables and cells, by their numbers."""
     own = code.co_varnames
     return (*own, *(name for name in code.co_cellvars if name not in own), *code.co_freevars)
 
 
-_BESIDE = {"EXTENDED_ARG", "PRECALL", "CACHE"}  # of the operation that comes after or before
+_BESIDE = {"EXTENDED_ARG", "PRECALL", "CACHE"}  # parts of the operation after or before
 _TWO = -1  # the names of two local variables, in four bits each
 
 
 def _described(operation: int) -> tuple[str, int | None, int] | None:
-    """What an operation is called, whether it names an attribute or global, or a local variable, and the bits below the number."""
+    """Return the name of an operation, which table its number refers to, and the bits below the number; None if it is irrelevant."""
     name = dis.opname[operation]
     if name in _BESIDE or name.startswith("<"):
         return None
@@ -86,7 +86,7 @@ _OPERATIONS = [_described(operation) for operation in range(256)]
 
 
 def binds(step: dis.Instruction) -> tuple[str, ...]:
-    """The names that an instruction binds; from Python 3.13 on one may bind two, or bind one and read another."""
+    """Return the names that an instruction binds; from Python 3.13 on one may bind two, or bind one and read another."""
     if not step.opname.startswith("STORE"):
         return ()
     if not isinstance(step.argval, tuple):
@@ -96,21 +96,21 @@ def binds(step: dis.Instruction) -> tuple[str, ...]:
 
 
 def reads(step: dis.Instruction) -> tuple[str, ...]:
-    """The names that an instruction reads, attributes too."""
+    """Return the names that an instruction reads, attributes too."""
     if not step.opname.startswith("LOAD"):
         return ()
     return tuple(map(str, step.argval)) if isinstance(step.argval, tuple) else (str(step.argval),)
 
 
 def enters(step: dis.Instruction) -> bool:
-    """Whether an instruction begins a ``with``."""
+    """Return whether an instruction begins a ``with``."""
     return step.opname == "BEFORE_WITH" or (step.opname == "LOAD_SPECIAL" and step.argrepr == "__enter__")
 
 
 STORES = frozenset(
     dis.opmap[o] for o in ("STORE_SUBSCR", "STORE_SLICE") if o in dis.opmap
 )  # by an index; slices from 3.12 on
-_IN_PLACE = frozenset(  # what the interpreter calls ``+=`` and its kin: one operation, told by what comes with it
+_IN_PLACE = frozenset(  # how the interpreter names ``+=`` and the like: one operation, with an argument that says which
     bytes((step.opcode, step.arg or 0))
     for step in dis.get_instructions(
         compile(
@@ -125,7 +125,7 @@ _IN_PLACE = frozenset(  # what the interpreter calls ``+=`` and its kin: one ope
 
 @lru_cache(maxsize=4096)
 def stores(code: CodeType) -> bool:
-    """Whether code, or code in it, stores by an index or by an operator such as ``+=``."""
+    """Return whether code, or code in it, stores by an index or by an operator such as ``+=``."""
     text = code.co_code
     if not STORES.isdisjoint(text[::2]) or any(text[k : k + 2] in _IN_PLACE for k in range(0, len(text), 2)):
         return True

@@ -16,7 +16,7 @@ _DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 @dataclass(frozen=True)
 class Parsed:
-    """A cell, taken apart.
+    """Represents a parsed cell.
 
     Parameters
     ----------
@@ -46,15 +46,15 @@ class Parsed:
 
 
 class _Names(ast.NodeVisitor):
-    """Names read before the cell has bound them itself, and names bound at the top level, in order."""
+    """Collects names read before the cell has bound them itself, and names bound at the top level, in order."""
 
     def __init__(self) -> None:
         self.reads: dict[str, ast.expr] = {}
         self.binds: dict[str, None] = {}
-        self.bound: set[str] = set()  # by every way that leads here
-        self.local: list[set[str]] = []  # names of the functions and loops around
+        self.bound: set[str] = set()  # bound on every path to this statement
+        self.local: list[set[str]] = []  # names of the enclosing functions and loops
         self.depth = 0
-        self.imports = False  # whether there is any
+        self.imports = False  # whether there is any function or class
 
     def _read(self, name: str, where: ast.expr) -> None:
         if name not in self.bound and not any(name in names for names in self.local):
@@ -149,7 +149,7 @@ class _Names(ast.NodeVisitor):
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # type: ignore[assignment]
 
     def visit_Global(self, node: ast.Global) -> None:
-        self.binds.update(dict.fromkeys(node.names))  # where the function is called
+        self.binds.update(dict.fromkeys(node.names))  # looked up where the function is called
 
     def visit_Import(self, node: ast.Import) -> None:
         self.imports = True
@@ -161,7 +161,7 @@ class _Names(ast.NodeVisitor):
 
 
 def _own_names(scope: ast.AST) -> set[str]:
-    """The parameters of a function and the names that it, or a comprehension, binds."""
+    """Return the parameters of a function and the names that it, or a comprehension, binds."""
     nodes = list(ast.walk(scope))
     foreign = {n for node in nodes if isinstance(node, ast.Global | ast.Nonlocal) for n in node.names}
     stored = {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
@@ -201,7 +201,7 @@ def _is_future(node: ast.AST) -> bool:
 
 
 def parse(source: str, filename: str) -> Parsed:
-    """Take a cell's text apart; raises SyntaxError as Python would."""
+    """Parse a cell's text; raise SyntaxError as Python would."""
     names = _Names()
     parsed = ast.parse(source, filename)
     names.visit(parsed)

@@ -1,4 +1,4 @@
-"""The recursion limit during capture: as deep as in Python, although each call of the user's then takes several frames."""
+"""The recursion limit during capture: user code may recurse as deep as in Python, although each of its calls takes several frames."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
-FRAMES = (
-    10  # of Python's, for one call: its branches are functions of their own, and a captured function is several calls
-)
+FRAMES = 10  # Python frames for one user call: its branches are functions of their own, and a captured function is several calls
 
 _raised: list[int] = []
 
 
 @contextmanager
 def as_deep_as_python() -> Generator[None]:
-    """Allow more frames, in the main thread alone: others may have little memory for them."""
+    """Allow more frames, in the main thread only: others may have little memory for them."""
     if _raised or threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""Where the user's code is: its cells, the frame that is running, and the span of the expression that it is at."""
+"""Finds the user's code: its cells, the frame that is running, and the span of the current expression."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tensormagic.ir.site import Site
 
 @dataclass(frozen=True)
 class Cell:
-    """A piece of user's code: how it is called, which run of it this is, its text."""
+    """Represents a piece of user code: its name, the number of its run, its text."""
 
     label: str
     run: int
@@ -24,10 +24,12 @@ class Cell:
 
 
 cells: dict[str, Cell] = {}  # by the file name that the code was compiled under
-namers: list[Callable[[str], Cell | None]] = []  # what may know code of another file name
+namers: list[Callable[[str], Cell | None]] = []  # functions that may know the cell of another file name
 _OWN = ("tensormagic.", "numpy.", "contextlib", "functools")
 _positions: dict[CodeType, list[tuple[int | None, int | None, int | None, int | None]]] = {}
-_spans: dict[tuple[int, int], tuple[CodeType, Cell | None, Site]] = {}  # by the identity of code, whose hash takes long
+_spans: dict[
+    tuple[int, int], tuple[CodeType, Cell | None, Site]
+] = {}  # by the identity of code, since hashing code takes long
 _MOST = 4096
 
 
@@ -37,12 +39,12 @@ def _own(module: str) -> bool:
 
 
 def is_ours(frame: FrameType) -> bool:
-    """Whether a frame is of the package's code."""
+    """Return whether a frame is of the package's code."""
     return str(frame.f_globals.get("__name__")).startswith("tensormagic.")
 
 
 def user_frame() -> FrameType | None:
-    """The innermost frame that is the user's; that of a library, where no code of the user's has called it."""
+    """Return the innermost frame that is the user's; a library's, if no user code has called it."""
     frame: FrameType | None = inspect.currentframe()
     while frame is not None and _own(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
@@ -53,7 +55,7 @@ def user_frame() -> FrameType | None:
 
 
 def line_of(filename: str) -> int | None:
-    """The current line of the outermost frame that runs code of a file; None if there is none."""
+    """Return the current line of the outermost frame that runs code of a file; None if there is none."""
     frame, line = inspect.currentframe(), None
     while frame is not None:
         line = frame.f_lineno if frame.f_code.co_filename == filename else line
@@ -62,7 +64,7 @@ def line_of(filename: str) -> int | None:
 
 
 def asking_library() -> str:
-    """The function of a library that the user's code has called, if it is that which asks for something; empty if not."""
+    """Return the library function that the user's code has called, if it is what needs something; else an empty text."""
     frame, name = inspect.currentframe(), ""
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
@@ -75,7 +77,7 @@ def asking_library() -> str:
 
 
 def here() -> str:
-    """The user's line that is being run, for messages."""
+    """Return the user's line that is being run, for messages."""
     frame = user_frame()
     return "the code" if frame is None else str(span(frame))
 
@@ -92,16 +94,16 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 def span(frame: FrameType) -> Site:
-    """The span of the expression that ``frame`` is at."""
+    """Return the span of the expression that ``frame`` is at."""
     return span_at(frame.f_code, frame.f_lasti, frame.f_lineno)
 
 
 def span_at(code: CodeType, instruction: int, line: int) -> Site:
-    """The span of one instruction of ``code``."""
+    """Return the span of one instruction of ``code``."""
     cell = cell_of(code.co_filename)
     place = id(code), instruction
     known = _spans.get(place)
-    if known is not None and known[0] is code and known[1] is cell:  # a later run of the cell is another
+    if known is not None and known[0] is code and known[1] is cell:  # a later run of the cell is another one
         return known[2]
     if len(_spans) > _MOST:
         _spans.clear()
@@ -117,23 +119,23 @@ def span_at(code: CodeType, instruction: int, line: int) -> Site:
 
 
 def newest_run() -> int:
-    """The run of the cell that began last; 0 where there is none."""
+    """Return the run of the cell that began last; 0 where there is none."""
     return max((cell.run for cell in cells.values()), default=0)
 
 
 def cell_of(filename: str) -> Cell | None:
-    """The cell whose code is compiled under a file's name."""
+    """Return the cell whose code is compiled under a file's name."""
     found = cells.get(filename)
     return found if found is not None else next((c for name in namers if (c := name(filename)) is not None), None)
 
 
 def user_names(frame: FrameType | None) -> dict[str, Any]:
-    """The variables that are visible in a frame."""
+    """Return the variables that are visible in a frame."""
     return {} if frame is None else {**frame.f_globals, **frame.f_locals}
 
 
 def is_stageable(code: CodeType) -> bool:
-    """Whether code is the user's, or Python's own dispatch to functions of the user's by class."""
+    """Return whether code is the user's, or Python's own dispatch to user functions by class."""
     return code in _DISPATCHING or is_users(code.co_filename)
 
 

@@ -24,17 +24,17 @@ _REAL: weakref.WeakKeyDictionary[Buffer, Any] = weakref.WeakKeyDictionary()
 
 
 def seeded_by(buffer: Buffer, seed: Callable[[], Any]) -> None:
-    """Record what gives the seed of a state: spawned generators derive from it, and not from the state."""
+    """Record the function that returns the seed of a state: spawned generators derive from the seed, and not from the state."""
     _SEEDS[buffer] = seed
 
 
 def stands_for(buffer: Buffer, bits: Any) -> None:
-    """Note which bit generator of the notebook has a state."""
+    """Record which bit generator of the notebook has a state."""
     _ORIGINS[buffer] = bits
 
 
 class LazyBits(Stateful, StandIn):
-    """A bit generator in captured code.
+    """Represents a bit generator in captured code.
 
     Parameters
     ----------
@@ -50,17 +50,17 @@ class LazyBits(Stateful, StandIn):
 
     @property
     def origin(self) -> Any:
-        """The notebook's bit generator it stands for; None for one made by the code."""
+        """Return the notebook's bit generator it stands for; None for one made by the code."""
         return _ORIGINS.get(self.buffer)
 
     @property
     def own_class(self) -> type:
-        """NumPy's class of the bit generator."""
+        """Return NumPy's class of the bit generator."""
         found: type = getattr(np.random, self.kind)
         return found
 
     def real(self) -> Any:
-        """NumPy's bit generator in its place: the notebook's, or a common one for those made by the code."""
+        """Return NumPy's bit generator: the notebook's, or one shared by all uses of one made by the code."""
         if self.origin is not None:
             return self.origin
         if self.buffer not in _REAL:
@@ -70,18 +70,18 @@ class LazyBits(Stateful, StandIn):
 
     @property
     def identity(self) -> Any:
-        """The notebook's bit generator, or the buffer shared by all that are made of it."""
+        """Return the notebook's bit generator, or the buffer shared by all objects over it."""
         return self.buffer if self.origin is None else self.origin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LazyBits:
-        """Another one in the same state."""
+        """Return another bit generator in the same state."""
         made = Buffer(self.buffer.node, name="a generator")
         if self.buffer in _SEEDS or self.origin is not None:
             seeded_by(made, _SEEDS.get(self.buffer) or functools.partial(getattr, self.origin, "seed_seq"))
         return LazyBits(made, self.kind)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """As NumPy's own, in the same state."""
+        """Return what NumPy's own gives for pickling, in the same state."""
         return self._borrowed("pickling").__reduce_ex__(protocol)
 
     def __repr__(self) -> str:
@@ -89,7 +89,7 @@ class LazyBits(Stateful, StandIn):
         return f"<{kind.__module__}.{kind.__name__} object at {id(self.identity):#x}>"
 
     def lent(self) -> Any:
-        """A new one of NumPy's, in the state that the code has left and of the same seed."""
+        """Return a new NumPy bit generator, in the state that the code has left and with the same seed."""
         made = self._made()
         put_back(made, self._words())
         return made
@@ -106,14 +106,14 @@ class LazyBits(Stateful, StandIn):
         return self.own_class(seed())
 
     def continue_from(self, generator: Any) -> None:
-        """Go on in the state that one of NumPy's has."""
+        """Continue in the state of a NumPy bit generator."""
         words = encoded(generator)
         if not np.array_equal(words, self._words()):
             self.buffer.store(constant(words))
 
     @property
     def state(self) -> Any:
-        """The state, as NumPy tells it."""
+        """Return the state, as NumPy's attribute does."""
         return self._read("state")
 
     @state.setter

@@ -38,12 +38,12 @@ _GENERATORS = (*DRAWING, np.random.BitGenerator)
 
 
 def is_generator(value: Any) -> bool:
-    """Whether a value is one of NumPy's generators."""
+    """Return whether a value is one of NumPy's generators."""
     return isinstance(value, _GENERATORS)
 
 
 def global_generator() -> Any:
-    """The generator behind ``np.random.normal`` and the other functions of the module."""
+    """Return the generator behind ``np.random.normal`` and the other functions of the module."""
     return np.random.rand.__self__  # the functions are methods of it
 
 
@@ -79,12 +79,12 @@ class Drawn:
             )
 
     def stores_outside(self, arguments: Sequence[Tensor]) -> bool:
-        """Whether the block has stored into an existing array other than the ``arguments``."""
+        """Return whether the block has stored into an existing array other than the ``arguments``."""
         own = {a.place.buffer for a in arguments} | {*_STATES}
         return any(b.born < self._start and b not in own for b in self._journal)
 
     def changed(self, given: Sequence[Buffer]) -> list[Buffer]:
-        """The buffers that the block has stored into, and those of ``given`` that it has made."""
+        """Return the buffers that the block has stored into, and those of ``given`` that it has made."""
         made = (b for b in given if b.born >= self._start)
         return [b for b in dict.fromkeys([*self._journal, *made]) if not b.alias.alternatives]
 
@@ -93,7 +93,7 @@ _STATES: weakref.WeakSet[Buffer] = weakref.WeakSet()
 
 
 class LazyGenerator(Draws, StandIn):
-    """A ``Generator`` or ``RandomState`` in captured code.
+    """Represents a ``Generator`` or ``RandomState`` in captured code.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class LazyGenerator(Draws, StandIn):
         self.legacy = legacy
         self.origin = origin
         self.kind = kind
-        self.ended = False  # the cell that it stood in for ``origin`` in has ended
+        self.ended = False  # the cell in which it stood for ``origin`` has ended
         self.samples: list[Node] = []
         if origin is not None:
             stands_for(buffer, bits_of(origin))
@@ -138,7 +138,7 @@ class LazyGenerator(Draws, StandIn):
         return self._or_on_values(name, _refused(name))
 
     def _or_on_values(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        """A method that in a cell falls back to NumPy's, in the same state, if it is not captured or raises."""
+        """Return a method that in a cell falls back to NumPy's, in the same state, if it is not captured or raises."""
 
         @functools.wraps(method)
         def draw(*args: Any, **options: Any) -> Any:
@@ -162,18 +162,18 @@ class LazyGenerator(Draws, StandIn):
             return found
 
     def reseed(self, seed: Any = None) -> None:
-        """``RandomState.seed``: begin anew."""
+        """Implement ``RandomState.seed``: start from a new state."""
         if self.kind != "MT19937":
             raise TypeError("can only re-seed a MT19937 BitGenerator")
         self.buffer.store(_state(seed, "MT19937", legacy=True))
 
     @property
     def own_class(self) -> type:
-        """NumPy's class of the generator."""
+        """Return NumPy's class of the generator."""
         return np.random.RandomState if self.legacy else np.random.Generator
 
     def real(self) -> Any:
-        """NumPy's own generator in its place: the notebook's, or a new one in the state that the code has left."""
+        """Return NumPy's own generator: the notebook's, or a new one in the state that the code has left."""
         if self.origin is not None:
             return self.origin
         if self._real is None:
@@ -182,31 +182,31 @@ class LazyGenerator(Draws, StandIn):
 
     @property
     def identity(self) -> Any:
-        """The notebook's generator it stands for, or itself."""
+        """Return the notebook's generator it stands for, or itself."""
         return self if self.origin is None else self.origin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LazyGenerator:
-        """Another one in the same state."""
+        """Return another generator in the same state."""
         return LazyGenerator(copy.deepcopy(self.bits()).buffer, legacy=self.legacy, kind=self.kind)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """As NumPy's own, in the same state."""
+        """Return what NumPy's own gives for pickling, in the same state."""
         if not values_are_there():
             refuse("pickling a random generator", "Do this outside of functions, loops and branches.")
         return self.lent().__reduce_ex__(protocol)
 
     def bits(self) -> LazyBits:
-        """What it is made over."""
+        """Return the bit generator that it is made over."""
         return LazyBits(self.buffer, self.kind)
 
     def continue_from(self, generator: Any) -> None:
-        """Go on in the state that one of NumPy's has."""
+        """Continue in the state of a NumPy generator."""
         words = encoded(generator)
         if not np.array_equal(words, hooks.compute([self.buffer.node])[0]):
             self.buffer.store(constant(words))
 
     def lent(self) -> Any:
-        """A new generator of NumPy's in the state that the code has left."""
+        """Return a new NumPy generator in the state that the code has left."""
         if not self.legacy:
             return np.random.Generator(self.bits().lent())
         words = hooks.compute([self.buffer.node])[0]
@@ -229,7 +229,7 @@ def _refused(name: str) -> Callable[..., Any]:
 
 
 class State(np.ndarray[Any, Any]):
-    """The words of a generator's state, and the generator."""
+    """The words of a generator's state, with the generator."""
 
     owner: Any = None
 
@@ -239,14 +239,14 @@ class State(np.ndarray[Any, Any]):
 
 
 def state_of(generator: Any) -> State:
-    """The state of a generator, as a function's input."""
+    """Return the state of a generator, as a function's input."""
     found = encoded(generator).view(State)
     found.owner = generator
     return found
 
 
 def over(value: Any, tensor: Tensor, capture: Capture) -> Any:
-    """An input as a function sees it: a lazy generator over the state of NumPy's, else the lazy array."""
+    """Return an input as a function sees it: a lazy generator for a generator's state, else the lazy array."""
     if not is_generator(value):
         return tensor
     found = capture.names.lifted.get(("generator", id(bits_of(value))))
@@ -260,7 +260,7 @@ def over(value: Any, tensor: Tensor, capture: Capture) -> Any:
 
 
 def pattern(values: Sequence[Any]) -> tuple[Any, ...]:
-    """Which values are generators, their classes, and which of them are identical."""
+    """Return which values are generators, their classes, and which of them are identical."""
     found = [(type(v).__name__, bits_of(v)) for v in values if is_generator(v)]
     first: dict[int, int] = {}
     return tuple([(name, type(b).__name__, first.setdefault(id(b), k)) for k, (name, b) in enumerate(found)])
@@ -270,7 +270,7 @@ def pattern(values: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def stand_in(generator: Any, name: str = "a generator", *, place: Any = None) -> LazyGenerator:
-    """The stand-in for a generator of the notebook in the current capture: one for all references.
+    """Return the stand-in for a generator of the notebook in the current capture: one for all references.
 
     Parameters
     ----------
@@ -309,8 +309,8 @@ def stand_in(generator: Any, name: str = "a generator", *, place: Any = None) ->
 
 
 def stand_in_for(generator: Any, state: Node, name: str, capture: Capture) -> LazyGenerator:
-    """A lazy generator with the state ``state`` for one of the notebook."""
-    buffer = Buffer(state, name=name, born=0)  # a trial that meets it first did not make it
+    """Return a lazy generator with the state ``state`` for one of the notebook."""
+    buffer = Buffer(state, name=name, born=0)  # it existed before, even if a trial reads it first
     legacy = isinstance(generator, np.random.RandomState)
     made = LazyGenerator(buffer, legacy=legacy, origin=generator, kind=type(bits_of(generator)).__name__)
     capture.names.lifted["generator", id(bits_of(generator))] = made
@@ -329,12 +329,12 @@ def lift(visible: dict[str, Any], notebook: Mapping[str, Any], capture: Capture)
 
 
 def bits_stand_in(bits: Any, name: str) -> LazyBits:
-    """The stand-in for a bit generator of the notebook."""
+    """Return the stand-in for a bit generator of the notebook."""
     return stand_in(bits, name).bits()
 
 
 def advanced(capture: Capture) -> list[LazyGenerator]:
-    """The notebook's generators that captured code has drawn from.
+    """Return the notebook's generators that captured code has drawn from.
 
     Raises
     ------
@@ -354,7 +354,7 @@ def advanced(capture: Capture) -> list[LazyGenerator]:
 
 
 class _Left:
-    """A generator of the notebook that is left to code which is not captured, and called back by which captured code draws, too."""
+    """A notebook generator lent to code that is not captured, which calls back captured code that draws from it, too."""
 
     def __init__(self, generator: LazyGenerator) -> None:
         self.generator = generator
@@ -362,7 +362,7 @@ class _Left:
         self.leave()
 
     def leave(self) -> None:
-        """Put it where captured code has left it."""
+        """Set the generator to the state in which captured code has left it."""
         self.node = self.generator.buffer.node
         self.words = hooks.compute([self.node])[0]
         put_back(self.generator.origin, self.words)
@@ -382,7 +382,7 @@ class _Left:
 
 @contextmanager
 def drawn_from_outside() -> Generator[None]:
-    """Bring the notebook's generators to the states that captured code has left, for uncaptured code that may draw."""
+    """Set the notebook's generators, for the block, to the states that captured code has left: uncaptured code may draw."""
     capture = context.current()
     if capture is None or not values_are_there():
         yield
@@ -403,7 +403,7 @@ def drawn_from_outside() -> Generator[None]:
 
 @contextmanager
 def drawn_inside() -> Generator[None]:
-    """The reverse, for captured code called back by such code: each continues from the other's state."""
+    """Let captured code, called back by uncaptured code in the block, continue from the generators' states, and write them back."""
     capture = context.current()
     if capture is None or capture.outside.generators is None or not values_are_there():
         yield
@@ -417,7 +417,7 @@ def drawn_inside() -> Generator[None]:
 
 
 def _left_to(capture: Capture) -> None:
-    """Leave the notebook's generators to code that is not captured."""
+    """Set the notebook's generators to captured code's states, for code that is not captured."""
     lefts = capture.outside.generators
     if lefts is None:
         return
@@ -440,7 +440,7 @@ def commit(generators: list[LazyGenerator], states: list[Words]) -> None:
 
 
 def _state(seed: Any, kind: str, *, legacy: bool) -> Node:
-    """The state of a new generator."""
+    """Return the state of a new generator."""
     if has_lazy(seed):
         return seeded(node_of(seed), kind, legacy=legacy)
     needs_seed(seed)

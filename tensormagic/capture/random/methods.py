@@ -36,16 +36,16 @@ class Stateful:
     """Base of objects with random state, which are lent to uncaptured functions."""
 
     def lent(self) -> Any:
-        """One of NumPy's in the state that captured code has left."""
+        """Return a NumPy object in the state that captured code has left."""
         raise NotImplementedError
 
     def continue_from(self, generator: Any) -> None:
-        """Go on in the state that one of NumPy's has."""
+        """Continue in the state of a NumPy generator."""
         raise NotImplementedError
 
 
 class Draws(Stateful):
-    """What the methods need of a generator: the place of its state, and its family."""
+    """Base of generators: the place of the state, and whether the generator is a legacy one."""
 
     buffer: Buffer
     legacy: bool
@@ -97,7 +97,7 @@ def _operand(value: Any, name: str) -> Node:
 
 
 def _bound(text: str, *more: tuple[str, Any]) -> tuple[str, inspect.Signature]:
-    """A method's name and its signature."""
+    """Return a method's name and its signature."""
     name, *parts = text.split()
     pairs = [(n, float(v) if v else _REQUIRED) for n, _, v in (p.partition("=") for p in parts)]
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -116,7 +116,7 @@ def _arguments(
 
 
 def _plain(text: str, dtype: Any) -> tuple[str, Callable[..., Any]]:
-    """A distribution whose parameters are its operands."""
+    """Return the name and the method of a distribution whose parameters are its operands."""
     name, signature = _bound(text, ("size", None))
 
     def method(self: Draws, *args: Any, **options: Any) -> Any:
@@ -129,7 +129,7 @@ def _plain(text: str, dtype: Any) -> tuple[str, Callable[..., Any]]:
 
 
 def _standard(name: str, text: str, *more: str) -> Callable[..., Any]:
-    """A method of ``Generator`` that takes ``dtype`` and ``out``."""
+    """Return a method of ``Generator`` that takes ``dtype`` and ``out``."""
     _, signature = _bound(
         text, ("size", None), ("dtype", np.float64), *((m, "zig") for m in more), ("out", None)
     )  # fmt: skip
@@ -167,7 +167,7 @@ def _range(low: Any, high: Any) -> dict[str, Node]:
 def _integers(
     self: Draws, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
 ) -> Any:
-    """``Generator.integers``."""
+    """Implement ``Generator.integers``."""
     kind = np.dtype(dtype)
     options = (("dtype", kind.name), ("endpoint", bool(endpoint)))
     form = "python" if dtype in (int, bool) else "scalar"
@@ -175,7 +175,7 @@ def _integers(
 
 
 def _randint(self: Draws, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
-    """``RandomState.randint``."""
+    """Implement ``RandomState.randint``."""
     kind = np.dtype(dtype)
     form = "python" if dtype in (int, bool) else "scalar"
     return wrap(self.next("randint", _range(low, high), size, dtype=kind, form=form, options=(("dtype", kind.name),)))
@@ -185,17 +185,17 @@ def _randint(self: Draws, low: Any, high: Any = None, size: Any = None, dtype: A
 
 
 def _sampled(self: Draws, size: Any = None) -> Any:
-    """``RandomState.random_sample``."""
+    """Implement ``RandomState.random_sample``."""
     return wrap(self.next("random_sample", {}, size))
 
 
 def _rand(self: Draws, *shape: Any) -> Any:
-    """``RandomState.rand``."""
+    """Implement ``RandomState.rand``."""
     return wrap(self.next("random_sample", {}, shape or None))
 
 
 def _randn(self: Draws, *shape: Any) -> Any:
-    """``RandomState.randn``."""
+    """Implement ``RandomState.randn``."""
     return wrap(self.next("standard_normal", {}, shape or None))
 
 
@@ -216,7 +216,7 @@ def _is_number(value: Any) -> bool:
 def _choice(
     self: Draws, a: Any, size: Any = None, replace: Any = True, p: Any = None, axis: int = 0, shuffle: bool = True
 ) -> Any:
-    """``Generator.choice``: of a number, or of an array along an axis."""
+    """Implement ``Generator.choice``: from the numbers below one, or from an array along an axis."""
     number = _is_number(a)
     x = None if number else node_of(a)
     if x is not None and self.legacy and x.type.ndim != 1:
@@ -233,17 +233,17 @@ def _choice(
 
 
 def _legacy_choice(self: Draws, a: Any, size: Any = None, replace: Any = True, p: Any = None) -> Any:
-    """``RandomState.choice``."""
+    """Implement ``RandomState.choice``."""
     return _choice(self, a, size, replace, p)
 
 
 def _order(self: Draws, count: Node, extent: Size) -> Node:
-    """A random order of ``extent`` things."""
+    """Return a random order of ``extent`` items."""
     return self.next("permutation", {"x": count}, None, dtype=np.int64, shape=(extent,))
 
 
 def _permutation(self: Draws, x: Any, axis: int = 0) -> Any:
-    """``permutation``: of the numbers below one, or of an array along an axis."""
+    """Implement ``permutation``: of the numbers below one, or of an array along an axis."""
     if _is_number(x):
         extent = as_size(x)
         return wrap(_order(self, size_node(extent), extent))
@@ -257,7 +257,7 @@ def _permutation(self: Draws, x: Any, axis: int = 0) -> Any:
 
 
 def _shuffle(self: Draws, x: Any, axis: int = 0) -> None:
-    """``shuffle``: an array, in place; or a list of Python's."""
+    """Shuffle an array in place, as ``shuffle``."""
     if isinstance(x, list):
         refuse("shuffle of a list", "Use rng.permutation(len(list)), or an array.")
     if not isinstance(x, Tensor):
@@ -270,17 +270,17 @@ def _shuffle(self: Draws, x: Any, axis: int = 0) -> None:
 
 
 def _legacy_permutation(self: Draws, x: Any) -> Any:
-    """``RandomState.permutation``."""
+    """Implement ``RandomState.permutation``."""
     return _permutation(self, x)
 
 
 def _legacy_shuffle(self: Draws, x: Any) -> None:
-    """``RandomState.shuffle``."""
+    """Implement ``RandomState.shuffle``."""
     _shuffle(self, x)
 
 
 def _permuted(self: Draws, x: Any, axis: int | None = None, out: Any = None) -> Any:
-    """``Generator.permuted``: every row along an axis in an order of its own."""
+    """Implement ``Generator.permuted``: every row along an axis in an order of its own."""
     node = node_of(x)
     flat = axis is None
     rows = reshape(node, (node.type.size,)) if flat else node
@@ -308,7 +308,7 @@ def _vectors(self: Draws, name: str, operands: dict[str, Node], size: Any, exten
 
 
 def _multivariate_normal(self: Draws, mean: Any, cov: Any, size: Any = None, **options: Any) -> Any:
-    """``multivariate_normal``."""
+    """Implement ``multivariate_normal``."""
     known = {"check_valid", "tol"} if self.legacy else {"check_valid", "tol", "method"}
     if set(options) - known:
         raise TypeError(f"multivariate_normal() got an unexpected keyword argument {min(set(options) - known)!r}")
@@ -320,7 +320,7 @@ def _multivariate_normal(self: Draws, mean: Any, cov: Any, size: Any = None, **o
 
 
 def _dirichlet(self: Draws, alpha: Any, size: Any = None) -> Any:
-    """``dirichlet``."""
+    """Implement ``dirichlet``."""
     node = _operand(alpha, "alpha")
     if node.type.ndim != 1:
         raise ShapeError("alpha must be 1 dimensional")
@@ -328,7 +328,7 @@ def _dirichlet(self: Draws, alpha: Any, size: Any = None) -> Any:
 
 
 def _multinomial(self: Draws, n: Any, pvals: Any, size: Any = None) -> Any:
-    """``multinomial``."""
+    """Implement ``multinomial``."""
     given = {"n": _operand(n, "n"), "pvals": _operand(pvals, "pvals")}
     extent = given["pvals"].type.shape[-1]
     common = broadcast_shapes([given["n"].type.shape, given["pvals"].type.shape[:-1]])
@@ -339,7 +339,7 @@ def _multinomial(self: Draws, n: Any, pvals: Any, size: Any = None) -> Any:
 def _multivariate_hypergeometric(
     self: Draws, colors: Any, nsample: Any, size: Any = None, method: str = "marginals"
 ) -> Any:
-    """``Generator.multivariate_hypergeometric``."""
+    """Implement ``Generator.multivariate_hypergeometric``."""
     given = {"colors": _operand(colors, "colors"), "nsample": _operand(nsample, "nsample")}
     extent = given["colors"].type.shape[0]
     return _vectors(
@@ -388,5 +388,5 @@ FUNCTIONS = {"ranf": "random_sample", "sample": "random_sample", "seed": "seed"}
 
 
 def free_method(function: Any) -> str | None:
-    """The global generator's method behind a function of ``np.random`` that is not itself that method; else None."""
+    """Return the global generator's method behind a function of ``np.random`` that is not itself that method; else None."""
     return next((method for name, method in FUNCTIONS.items() if function is getattr(np.random, name)), None)

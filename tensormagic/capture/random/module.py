@@ -1,4 +1,4 @@
-"""``np.random`` in captured code: its functions, which draw from NumPy's global generator, and what makes generators."""
+"""``np.random`` in captured code: its functions, which draw from NumPy's global generator, and the makers of generators."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tensormagic.ops.leaf import constant
 
 
 def method_of(function: Any) -> Any:
-    """The lazy method for a method of one of NumPy's generators; None for any other function."""
+    """Return the lazy method for a method of one of NumPy's generators; None for any other function."""
     owner, free = getattr(function, "__self__", None), free_method(function)
     if context.current() is None or not (free or isinstance(owner, DRAWING)):
         return None
@@ -38,7 +38,7 @@ def method_of(function: Any) -> Any:
 
 
 class _Global(Mapping[str, Any]):
-    """The dictionary in which functions read NumPy's global generator."""
+    """The mapping from which functions read NumPy's global generator."""
 
     def __getitem__(self, name: str) -> Any:
         if name != "np.random":
@@ -56,7 +56,7 @@ _GLOBAL = _Global()
 
 
 def _module_generator() -> LazyGenerator:
-    """The global generator in captured code; a function notes that it reads it."""
+    """Return the global generator in captured code; record that a function reads it."""
     capture, place = context.current(), ("np.random", id(_GLOBAL))
     if capture is not None and capture.abstract:
         capture.names.noted[place] = ("np.random", _GLOBAL)
@@ -64,7 +64,7 @@ def _module_generator() -> LazyGenerator:
 
 
 class Random:
-    """``np.random`` in captured code."""
+    """Represents ``np.random`` in captured code."""
 
     __name__ = "numpy.random"
     __wrapped__ = np.random
@@ -90,7 +90,7 @@ class Random:
 
 def _call(name: str) -> Callable[..., Any]:
     def call(*args: Any, **options: Any) -> Any:
-        of = np.random if context.current() is None else _module_generator()  # a cell's object may have kept it
+        of = np.random if context.current() is None else _module_generator()  # an object of a cell may have kept it
         return getattr(of, name)(*args, **options)
 
     call.__name__ = name
@@ -98,7 +98,7 @@ def _call(name: str) -> Callable[..., Any]:
 
 
 def default_rng(seed: Any = None) -> Any:
-    """``np.random.default_rng``."""
+    """Implement ``np.random.default_rng``."""
     if isinstance(seed, LazyGenerator):
         return seed
     if isinstance(seed, np.random.Generator):
@@ -109,7 +109,7 @@ def default_rng(seed: Any = None) -> Any:
 
 
 def generator(bit_generator: Any) -> LazyGenerator:
-    """``np.random.Generator``."""
+    """Implement ``np.random.Generator``."""
     if isinstance(bit_generator, np.random.BitGenerator):
         bit_generator = bits_stand_in(bit_generator, "a bit generator")
     if not isinstance(bit_generator, LazyBits):
@@ -119,14 +119,14 @@ def generator(bit_generator: Any) -> LazyGenerator:
 
 
 def random_state(seed: Any = None) -> LazyGenerator:
-    """``np.random.RandomState``."""
+    """Implement ``np.random.RandomState``."""
     if isinstance(seed, LazyBits | np.random.BitGenerator):
         refuse("RandomState over a bit generator", "Make it from a seed.")
     return LazyGenerator(_bits(seed, "MT19937", legacy=True), legacy=True, kind="MT19937")
 
 
 def class_of(maker: Any) -> Any:
-    """NumPy's class for its stand-in in captured code; anything else unchanged."""
+    """Return NumPy's class for its stand-in in captured code; anything else unchanged."""
     try:
         name = _CLASSES.get(maker)
     except TypeError:  # not hashable
@@ -148,7 +148,7 @@ def _bits(seed: Any, kind: str, *, legacy: bool) -> Buffer:
 
 
 def _over(generator: Any) -> Buffer:
-    """The state of a new generator of NumPy's."""
+    """Return the buffer with the state of a new NumPy generator."""
     made = Buffer(constant(encoded(generator)), name="a generator")
     seed = getattr(bits_of(generator), "seed_seq", None)
     seeded_by(made, lambda: seed)

@@ -1,4 +1,4 @@
-"""Regions made of traced nodes: what they take from around them, their graphs, and the types that their values settle on."""
+"""Regions made of traced nodes: the operands they take from outside, their graphs, and the types that their values settle on."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tensormagic.ops.scalars import scalar
 def around(
     results: Sequence[Node], stand_ins: Sequence[Node], *, runs: bool = True, known: Collection[Node] = ()
 ) -> list[Node]:
-    """The nodes that ``results`` need beside ``stand_ins``: computed outside of the region, and passed in.
+    """Return the nodes that ``results`` need beside ``stand_ins``: computed outside of the region, and passed in.
 
     If the region may not run, nodes that may raise stay inside (``runs``); but what is printed before it, and all that
     this needs, is printed in any case, and what was ``known`` before has been computed by then.
@@ -52,14 +52,14 @@ def around(
 
 
 def below(results: Sequence[Node], known: set[Node]) -> list[Node]:
-    """What ``results`` need of ``known`` and of inputs: all else is computed inside, where it is wanted."""
+    """Return the nodes among ``known`` and the inputs that ``results`` need: all other nodes are computed inside the region."""
     order = topological(results, stop=lambda n: n in known or (n.op is ITEM and n.args[0] in known))
     inside = {n for n in order if n not in known and n.op is not INPUT and not (n.op is ITEM and n.args[0] in known)}
     return _handed_in(results, order, inside, set())
 
 
 def effects_before(token: Node) -> set[Node]:
-    """What has been printed, by the number that stands for all checks and prints so far: no region does it again."""
+    """Return the printing and checking nodes that the effects token ``token`` depends on: no region does them again."""
     found, seen, pending = set[Node](), set[Node](), [token]
     while pending:
         node = pending.pop()
@@ -74,13 +74,13 @@ def _handed_in(results: Sequence[Node], order: Sequence[Node], inside: set[Node]
     used = [a for n in order if n in inside and n not in own for a in n.needs]
     free = [n for n in dict.fromkeys([*used, *results]) if n not in inside and n.op is not CONSTANT]
     bound = {bare_symbol(s) for n in (*own, *free) for s in n.type.shape}
-    bounds = [v for n in free if (v := n.params.get("within"))]  # of a loop's index, in a branch
+    bounds = [v for n in free if (v := n.params.get("within"))]  # of a loop's index, used in a branch
     needed = dict.fromkeys(a for n in order if n in inside for a in n.symbols) | dict.fromkeys(_symbols_in(bounds))
     return free + [broadcast(constant(False), (atom(a),)) for a in needed if a not in bound]
 
 
 def _symbols_in(values: Iterable[Any]) -> Iterable[Symbol]:
-    """The sizes in nested values."""
+    """Yield the symbols in the sizes of nested tuples of values."""
     stack = list(values)
     while stack:
         value = stack.pop()
@@ -91,7 +91,7 @@ def _symbols_in(values: Iterable[Any]) -> Iterable[Symbol]:
 
 
 def graph_of(results: Sequence[Node], leaves: Sequence[Node]) -> Graph:
-    """The graph of ``results`` over ``leaves``."""
+    """Return the graph that computes ``results`` from ``leaves``."""
     cut = set(leaves)
     closed = close(results, lambda n: n in cut, parameter, leaves=leaves)
     if closed.before:
@@ -103,9 +103,9 @@ def graph_of(results: Sequence[Node], leaves: Sequence[Node]) -> Graph:
 
 
 def fitting(graph: Graph, operands: Sequence[Node], runs: Node | None, first: int = 0) -> list[Node]:
-    """The operands of a region, checked for the sizes that its graph was made for, if they are data-dependent.
+    """Return the operands of a region, with checks of their data-dependent sizes against those that its graph was made for.
 
-    ``runs`` says whether the graph runs (None for always); its ``first`` parameters are no operands.
+    ``runs`` is the condition under which the graph runs (None for always); its ``first`` parameters take no operand.
     """
     symbols: dict[Any, Size] = {}
     owners: dict[Any, int] = {}
@@ -130,12 +130,12 @@ def fitting(graph: Graph, operands: Sequence[Node], runs: Node | None, first: in
 
 
 def fitting_branches(ways: Sequence[Graph], operands: Sequence[Node], predicate: Node) -> list[Node]:
-    """The operands of a ``cond``, checked for the sizes of the way that is taken."""
+    """Return the operands of a ``cond``, with checks of their sizes for the branch that is taken."""
     return fitting(ways[1], fitting(ways[0], operands, predicate), scalar.logical_not(predicate))
 
 
 def of_type(node: Node, t: Type) -> Node:
-    """``node`` as a value of another type."""
+    """Return ``node`` converted to the type ``t``."""
     if t.form == "tape":
         return node
     if t.dtype.kind == "f":
@@ -145,7 +145,7 @@ def of_type(node: Node, t: Type) -> Node:
 
 
 def settled(start: Node, t: Type, ran: Node, what: str) -> Node:
-    """What a loop begins with: a Python number that its dtype cannot hold is an error where the loop has not ``ran``."""
+    """Return the start value of a carry of type ``t``; raise at run time if the loop has not ``ran`` and ``t`` cannot hold the number."""
     found = of_type(start, t)
     own = start.type.dtype
     if t.shape or t.form == "tape" or np.can_cast(own, t.dtype, "safe"):
@@ -163,7 +163,7 @@ def settled(start: Node, t: Type, ran: Node, what: str) -> Node:
 
 
 def _holds(dtype: np.dtype[Any], value: np.ndarray[Any, Any]) -> bool:
-    """Whether numbers of a dtype can be a number."""
+    """Return whether a dtype can hold a number exactly."""
     if value.dtype.kind == "c" and dtype.kind != "c":
         return not value.imag.any() and _holds(dtype, value.real)
     if dtype.kind == "c" and value.dtype.kind != "c":
@@ -174,13 +174,13 @@ def _holds(dtype: np.dtype[Any], value: np.ndarray[Any, Any]) -> bool:
 
 
 def may_be(dtype: np.dtype[Any], node: Node) -> bool:
-    """Whether a number that stands in the code is exactly one of a dtype."""
+    """Return whether ``node`` is a constant number that a dtype can hold exactly."""
     value = constant_value(node)
     return value is not None and _holds(dtype, value)
 
 
 def beside(node: Node, other: Type) -> Type:
-    """The type of a value that another may stand for: a Python number that stands in the code takes the dtype of NumPy's."""
+    """Return the type of a value that is merged with one of type ``other``: a constant Python number takes the dtype of NumPy's."""
     own = node.type
     value = constant_value(node) if own.form == "python" != other.form and not other.shape else None
     if value is None:
@@ -190,12 +190,12 @@ def beside(node: Node, other: Type) -> Type:
 
 
 def zeros_of(t: Type) -> Node:
-    """Zeros of a type: what a value holds that nobody reads."""
+    """Return zeros of a type, as a placeholder for a value that nobody reads."""
     return empty_tape(t) if t.form == "tape" else of_type(constant(t.dtype.type(0)), t)
 
 
 def common_type(what: str, left: Type, right: Type) -> Type:
-    """The type of a value that is one or the other."""
+    """Return the type that holds a value of either type; raise UnlikeShapesError if their shapes differ."""
     if len(left.shape) != len(right.shape) or not all(map(same, left.shape, right.shape)):
         raise UnlikeShapesError(f"{what} shapes {show(left.shape)} and {show(right.shape)}")
     form = left.form if left.form == right.form else "scalar"
@@ -203,9 +203,9 @@ def common_type(what: str, left: Type, right: Type) -> Type:
 
 
 def one_type(what: str, left: Type, right: Type, *, promotes: bool = False) -> Type:
-    """The type of a value that is one or the other, which is data-dependent.
+    """Return the type of a value that has one of two types, where data decide which.
 
-    Python's numbers promote; other dtypes where that ``promotes``.
+    Python's numbers promote; other dtypes only if ``promotes``.
     """
     if not promotes and "python" not in {left.form, right.form} and left.dtype != right.dtype:
         raise UnlikeDTypesError(
@@ -224,7 +224,7 @@ def one_type(what: str, left: Type, right: Type, *, promotes: bool = False) -> T
 
 
 def grown_type(label: str, carry: str, start: Type, before: Type, after: Type) -> Type:
-    """The type of a carry that begins as ``start`` and went as ``before`` into the iteration that made ``after`` of it.
+    """Return the type of a carry that starts as ``start`` and that an iteration turned from ``before`` into ``after``.
 
     A Python number takes the type that the iteration gives it; arrays and NumPy's numbers keep theirs.
     """

@@ -1,4 +1,4 @@
-"""What staged code calls: each decides between Python, where what it asks is known, and a region of the graph."""
+"""The functions that staged code calls: each chooses between Python, where the needed values are known, and a region of the graph."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def branch(test: Any, then: Thunk, otherwise: Thunk, told: tuple[Sequence[str], Sequence[str], Sequence[str]]) -> None:
-    """``if``."""
+    """Run an ``if`` statement."""
     if test is True or test is False:  # most often, and many times where Python runs a loop
         (then if test else otherwise)()
         return
@@ -88,7 +88,7 @@ def branch(test: Any, then: Thunk, otherwise: Thunk, told: tuple[Sequence[str], 
             growing((then, otherwise), told[2], lambda: staged_branch(condition, (then, otherwise), *told[:2]))
             raising.settle()
             return
-        elif is_settled(failed):  # of each way that a `try` goes there is a trace
+        elif is_settled(failed):  # a traceback is made for each path through a `try`
             condition = taken_for(condition)
         else:
             raise failed
@@ -96,7 +96,10 @@ def branch(test: Any, then: Thunk, otherwise: Thunk, told: tuple[Sequence[str], 
 
 
 def giving_arrays() -> Callable[[Any], Any]:
-    """For the ``__array__`` of a class: NumPy takes no lazy array from it. Captured code asks the method that is wrapped."""
+    """Return a decorator for ``__array__`` of a class, whose result for NumPy is never lazy.
+
+    Captured code calls the method that is wrapped.
+    """
 
     def wrapped(method: Any) -> Any:
         @wraps(method)
@@ -110,18 +113,18 @@ def giving_arrays() -> Callable[[Any], Any]:
 
 
 def negated(value: Any) -> Any:
-    """``not``."""
+    """Return what ``not`` gives."""
     condition = truth(value)
     return not condition if isinstance(condition, bool) else wrap(to_form(scalar.logical_not(condition), "python"))
 
 
 def compare(name: str, left: Any, right: Any) -> Any:
-    """A comparison of what may be lists or tuples."""
+    """Return a comparison of values that may be lists or tuples."""
     return compared_parts.compared(name, _COMPARISONS[name], left, right)
 
 
 def compared(names: Sequence[str], first: Any, *rest: Thunk) -> Any:
-    """A chain of comparisons."""
+    """Return the result of a chain of comparisons."""
 
     def step(k: int, left: Any) -> Any:
         right = rest[k]()
@@ -132,7 +135,7 @@ def compared(names: Sequence[str], first: Any, *rest: Thunk) -> Any:
 
 
 def identical(first: Any, second: Any) -> Any:
-    """``is``, where it is not data-dependent which array a name means; a truth value of Python's, or None, may be."""
+    """Return what ``is`` gives; raise where the identity of the values is not known."""
     if first is None or second is None:
         value = second if first is None else first
         if isinstance(value, OneOf):
@@ -150,13 +153,13 @@ def identical(first: Any, second: Any) -> Any:
             return truth_value if other else negated(truth_value)
     _refuse_of_several(first, second)
     if isinstance(first, Tensor) and isinstance(second, Tensor) and first.node.type == second.node.type in _TRUTHS:
-        return wrap(to_form(scalar.equal(first.node, second.node), "python"))  # there is one object for each
+        return wrap(to_form(scalar.equal(first.node, second.node), "python"))  # Python has one object for each
     _refuse_numbers(first, second)
     return _one_object(identity_of(original_of(first)), identity_of(original_of(second)))
 
 
 def _refuse_numbers(first: Any, second: Any) -> None:
-    """Refuse to say whether two numbers are one object: Python makes new ones, and hands on others, where their values tell nothing."""
+    """Raise for ``is`` between two numbers: Python may make new objects or pass on others, which their values do not show."""
     kinds = [_number_type(v) for v in (first, second)]
     if first is second or None in kinds or not any(isinstance(v, Tensor) for v in (first, second)):
         return
@@ -166,14 +169,14 @@ def _refuse_numbers(first: Any, second: Any) -> None:
 
 
 def _number_type(value: Any) -> Type | None:
-    """The class of a number, as a type; None for anything else."""
+    """Return the class of a number, as a type; None for anything else."""
     if isinstance(value, Tensor):
         return value.type if is_number(value.type) else None
     return node_of(value).type if isinstance(value, int | float | complex | np.number) else None
 
 
 def _refuse_of_several(*values: Any) -> None:
-    """Refuse to say whether a container that is one of several, depending on data, is another one."""
+    """Raise for ``is`` with a container that is one of several, depending on data."""
     capture = context.current()
     stand_ins = () if capture is None else (m for one in capture.heap.chosen for m in one.made)
     if values[0] is not values[1] and any(m is v for m in stand_ins for v in values):
@@ -197,7 +200,7 @@ def _one_object(first: Any, second: Any) -> bool:
 
 
 def contained(value: Any, container: Any) -> Any:
-    """``in``: a captured number among a few that are known is one question of the graph."""
+    """Return what ``in`` gives: a captured number is compared with a few known ones in one node."""
     if isinstance(container, OneOf):
         return container.mapped(lambda v: contained(value, v))
     if isinstance(value, OneOf):
@@ -222,11 +225,13 @@ _FEW, _MOST = {tuple, list, *_HASHED}, 16
 
 
 def _is_given(value: Any, other: Any) -> bool:
-    """Whether a function is given an array, which may be ``other`` at another call."""
+    """Return whether a function is given an array, which may be ``other`` at another call."""
     capture = context.current()
     if capture is None or not capture.abstract:
         return False
-    given = isinstance(value, Tensor) and value.place.buffer.argument and value.place.parent is None  # parts are new
+    given = (
+        isinstance(value, Tensor) and value.place.buffer.argument and value.place.parent is None
+    )  # views are new objects
     return given or (type(value) is np.ndarray and isinstance(other, Tensor))
 
 
@@ -237,7 +242,7 @@ _TRUTHS = {*_OBJECTS.values()}
 
 
 def asserted(test: Any, told: Thunk | None) -> None:
-    """``assert``."""
+    """Run an ``assert`` statement."""
     condition = truth(test)
     known = condition if isinstance(condition, bool) else None
     if known is None and values_are_there():
@@ -258,22 +263,22 @@ def asserted(test: Any, told: Thunk | None) -> None:
 
 
 def _holds() -> None:
-    """What an ``assert`` does that holds."""
+    """Do nothing: the condition of an ``assert`` holds."""
 
 
 def _fails(told: Thunk) -> None:
-    """What one does that does not: it makes its message, and raises."""
+    """Make the message of a failed ``assert``, and raise."""
     raise raising.raising(AssertionError(told()))
 
 
 def attempted() -> None:
-    """``try``: which error is met, and where, is known when the code runs, so a region cannot hold one."""
+    """Begin a ``try`` statement; refuse one in a region, which cannot tell which error is raised, and where."""
     if trial() is not None:
         raise fail_trial("`try` around code that depends on data", "Write it outside the loop or the branch.")
 
 
 def itself(function: Any, line: int) -> bool:
-    """Whether the name of a function means the function that is running, which begins at ``line``."""
+    """Return whether the name of a function means the function that is running, which begins at ``line``."""
     while not isinstance(function, FunctionType) and hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     frame = usercode.user_frame()
@@ -284,7 +289,7 @@ def itself(function: Any, line: int) -> bool:
 
 
 def there(value: Any) -> Any:
-    """A name alone in a ``try``: where data decide whether it is bound, that is settled there."""
+    """Return the value of a name that stands alone in a ``try``: if data decide whether it is bound, that is checked here."""
     if isinstance(value, Partial):
         context.tried(value.node)
     return value

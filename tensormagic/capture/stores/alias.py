@@ -1,7 +1,8 @@
-"""What an array's memory may be: its own, one of several places, or unknown; and what becomes of it when another one is stored into.
+"""The memory an array may have: its own, one of several places, or unknown; and what a store into another array does to it.
 
-One state for each buffer. What is one of several places is read from the one that it is, and stored through into it. What may be a part of
-others, and it is not known which or where, is not stored into, and is lost once one of these is stored into. Knows no types of lazy arrays.
+One state for each buffer. An array that is one of several places is read from the one that it is, and stored through
+into it. An array that may be a view of others, where it is not known which or where, is not stored into, and is lost
+once one of these is stored into. This module knows no types of lazy arrays.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _BY_DATA = ", depending on the data"
 
 @dataclass(frozen=True, eq=False)
 class Alternative:
-    """A place that an array is, where a condition holds; None where it always does."""
+    """A place that an array is, and the condition under which it is; None if it always is."""
 
     holds: Node | None
     place: Place
@@ -44,7 +45,7 @@ class Alternative:
 
 @dataclass(frozen=True, eq=False)
 class Alias:
-    """The aliasing state of an array that may be a view of one of several places, or have memory of its own.
+    """Represents the aliasing state of an array that may be a view of one of several places, or have memory of its own.
 
     Parameters
     ----------
@@ -65,36 +66,36 @@ class Alias:
 
     @property
     def alone(self) -> bool:
-        """Whether it is memory of its own for sure, that nobody else has."""
+        """Return whether it surely has memory of its own that nothing else refers to."""
         return not (self.beside or self.of or self.from_region)
 
     @property
     def depends(self) -> bool:
-        """Whether it is data-dependent which buffers it shares memory with, whose stores then change it."""
+        """Return whether it is data-dependent which buffers it shares memory with, whose stores then change it."""
         return bool(self.beside or self.of)
 
     @property
     def takes_stores(self) -> bool:
-        """Whether a store into it is followed."""
+        """Return whether stores into it are carried over to its places."""
         return not self.beside
 
     def others(self, *, whole: bool) -> list[str]:
-        """The names of other arrays that may share its memory; those it may be a view of count only if it is ``whole``."""
+        """Return the names of other arrays that may share its memory; those it may be a view of count only if it is ``whole``."""
         told = [text.removesuffix(_BY_DATA) for text in self.beside]
         return told + [b.name or "another array" for b in self.of if whole and self.alternatives]
 
     def may_be(self, own: Buffer, place: Place) -> bool:
-        """Whether the array of the buffer ``own``, all of it, may be that of a place: it is one of its places, or one of them may be it."""
+        """Return whether the whole array of the buffer ``own`` may be the array of a place, directly or through its places."""
         del own
         inner = (a.place.buffer for a in self.alternatives if a.place.parent is None)
         return any(a.place is place for a in self.alternatives) or any(b.alias.may_be(b, place) for b in inner)
 
     def taken(self, holds: Callable[[Node], bool]) -> Place | None:
-        """The place that the array is, given which conditions hold; None if none does."""
+        """Return the place that the array is, given which conditions hold; None if none does."""
         return next((a.place for a in self.alternatives if a.holds is None or holds(a.holds)), None)
 
     def older(self, is_older: Callable[[Buffer], bool], *, whole: bool) -> list[Alternative] | None:
-        """The older places that the array may be, resolved through newer ones, with their combined conditions.
+        """Return the older places that the array may be, resolved through newer ones, with their combined conditions.
 
         Without a place if it has memory of its own; None if the places are not known, as for a part of the array.
         """
@@ -107,11 +108,11 @@ class Alias:
         return _once_each(found)
 
     def may_store(self, own: Buffer) -> None:
-        """Refuse a store that cannot be followed."""
+        """Raise for a store that cannot be carried over."""
         self.may_change(own)
 
     def may_change(self, own: Buffer) -> None:
-        """Refuse a store that what cannot be told would change, too."""
+        """Raise for a store that would also change arrays which cannot be updated."""
         if self.beside:
             copied = f"{own.name} = {own.name}.copy()" if own.name else "made with .copy()"
             raise CaptureError(
@@ -140,7 +141,7 @@ class Alias:
             tell(own)
 
     def _now(self, asked: Callable[[Node], Node], was: Node) -> Node:
-        """What the array is, after it ``was`` something."""
+        """Return the array's value after a store, given its value before."""
         node = was
         for one in self.alternatives:
             new = of_type(one.place.read(), was.type)
@@ -155,17 +156,17 @@ GIVEN = Alias(from_region=True)
 
 @dataclass(frozen=True, eq=False)
 class Ended(Alias):
-    """Memory of the notebook's, as a ``cell`` has seen it that has ended: it is read."""
+    """Represents memory of the notebook's as seen by a ``cell`` that has ended: it can only be read."""
 
     cell: str = ""
 
     @property
     def takes_stores(self) -> bool:
-        """Whether a store into it is followed."""
+        """Return whether stores into it are carried over: False."""
         return False
 
     def may_store(self, own: Buffer) -> NoReturn:
-        """Refuse: a store would not reach the notebook's array."""
+        """Raise CaptureError: a store would not reach the notebook's array."""
         raise CaptureError(
             f"this is a part of the notebook's {own.name} as it was in {self.cell}: it cannot be stored into",
             f"Store into {own.name} itself, or into a copy.",
@@ -174,7 +175,7 @@ class Ended(Alias):
 
 @dataclass(frozen=True, eq=False)
 class Unknown(Alias):
-    """A part of others, perhaps: data decide, or NumPy does, and it is not known which, or where.
+    """The state of an array that may be a view of others, where it is not known of which, or of which part.
 
     Parameters
     ----------
@@ -185,11 +186,11 @@ class Unknown(Alias):
     placed: bool = False
 
     def may_be(self, own: Buffer, place: Place) -> bool:
-        """Whether the array may be that of a place."""
+        """Return whether the array may be that of a place."""
         return place.buffer in self.of and same(own.node.type.size, place.read().type.size)
 
     def older(self, is_older: Callable[[Buffer], bool], *, whole: bool) -> None:
-        """Nothing is known."""
+        """Return None: no places are known."""
 
     def told(self, own: Buffer, source: Buffer) -> None:
         """Mark the value as lost: a store into a possible owner has changed it in an unknown way."""
@@ -207,18 +208,18 @@ class Unknown(Alias):
 
 
 def beside(own: Buffer, *texts: str) -> None:
-    """Note what else has the memory of a buffer, and would not see a store."""
+    """Record another owner of a buffer's memory, which would not see a store."""
     if texts:
         own.alias = dataclasses.replace(own.alias, beside=(*own.alias.beside, *texts))
 
 
 def end(own: Buffer, cell: str) -> None:
-    """Note that the cell has ended that has read a buffer's array of the notebook."""
+    """Record that the cell has ended that has read a buffer's array of the notebook."""
     own.alias = Ended(own.alias.beside, own.alias.of, cell=cell)
 
 
 def part_of(own: Buffer, buffers: Iterable[Buffer]) -> bool:
-    """Note that a buffer may be a part of others, depending on data; whether that is new. It does not :func:`follow` them yet."""
+    """Record that a buffer may be a view of others, depending on data; return whether that is new. It does not :func:`follow` them yet."""
     new = [b for b in dict.fromkeys(buffers) if b is not own and b not in own.alias.of]
     names = list(dict.fromkeys(b.name for b in new if b.name)) or ["another array"]
     if new:
@@ -227,7 +228,7 @@ def part_of(own: Buffer, buffers: Iterable[Buffer]) -> bool:
 
 
 def apart_in_numpy(buffer: Buffer, copy: Buffer) -> None:
-    """Note that NumPy may have made a view or a copy: nobody may store into that, and a store into the array loses it."""
+    """Record that NumPy may have made a view or a copy: it cannot be stored into, and a store into the array loses it."""
     _unknown(copy, [buffer], "the array that it was made from")
     follow(copy)
 
@@ -238,7 +239,7 @@ def _unknown(own: Buffer, of: Sequence[Buffer], why: str) -> None:
 
 
 def attach(own: Buffer, alternatives: Sequence[Alternative]) -> bool:
-    """Make an array an alias of one of several places; False if its shape differs from theirs."""
+    """Make an array an alias of one of several places; return False if its shape differs from theirs."""
     shape = own.node.type.shape
     for one in alternatives:
         theirs = one.place.read().type.shape
@@ -251,7 +252,7 @@ def attach(own: Buffer, alternatives: Sequence[Alternative]) -> bool:
 
 
 def knows(own: Buffer, alternatives: Sequence[Alternative]) -> None:
-    """Note which of several places an array is, where it is not known what else it shares memory with: it is not stored into."""
+    """Record which of several places an array is, where it is not known what else it shares memory with: it cannot be stored into."""
     if isinstance(own.alias, Unknown):
         own.alias = dataclasses.replace(own.alias, alternatives=tuple(alternatives), placed=True)
 
@@ -264,7 +265,7 @@ def _equal(left: Size, right: Size) -> bool:
 
 
 def reach(buffer: Buffer) -> set[Buffer]:
-    """A buffer, and all buffers that may share memory with it, directly or through others."""
+    """Return a buffer, and all buffers that may share memory with it, directly or through others."""
     found: set[Buffer] = set()
     pending = [buffer]
     while pending:
@@ -276,13 +277,13 @@ def reach(buffer: Buffer) -> set[Buffer]:
 
 
 def may_share(first: Buffer, second: Buffer) -> bool:
-    """Whether two buffers may have memory in common: for sure, or for some data."""
+    """Return whether two buffers share memory, surely or for some data."""
     one, other = ({m for b in reach(buffer) for m in (b, *(s for s, _ in b.shared))} for buffer in (first, second))
     return not one.isdisjoint(other)
 
 
 def places(place: Place, is_older: Callable[[Buffer], bool]) -> list[Alternative] | None:
-    """The places that one may be, of those that others know: no place for an array of its own, None where that is not known."""
+    """Return the older places that a place may be; none for new memory, None where that is not known."""
     buffer = place.buffer
     if is_older(buffer):
         known = place.parent is None or (place.writeable and buffer.alias.takes_stores)
@@ -291,12 +292,12 @@ def places(place: Place, is_older: Callable[[Buffer], bool]) -> list[Alternative
 
 
 def all_hold(first: Node | None, second: Node | None) -> Node | None:
-    """Whether both conditions hold; None for one that always does."""
+    """Return the condition that both conditions hold, where None always holds."""
     return second if first is None else first if second is None else _both(first, second)
 
 
 def _once_each(alternatives: Sequence[Alternative]) -> list[Alternative]:
-    """Each place once, where any of its conditions holds."""
+    """Return each place once, where any of its conditions holds."""
     found: dict[object, Alternative] = {}
     for one in alternatives:
         key = one.place if one.place.parent is not None else one.place.buffer
@@ -316,7 +317,7 @@ _storing: set[Buffer] = set()
 
 
 def follow(own: Buffer) -> None:
-    """Register a buffer to be told of stores into its possible owners; during a trial, until the trial ends."""
+    """Register a buffer to be notified of stores into its possible owners; during a trial, until the trial ends."""
     capture, held = context.current(), weakref.ref(own)
     for source in reach(own) - {own} if isinstance(own.alias, Unknown) else own.alias.of:
         _followers.setdefault(source, []).append(held)
@@ -325,13 +326,13 @@ def follow(own: Buffer) -> None:
 
 
 def forget(followed: Iterable[tuple[Buffer, weakref.ref[Buffer]]]) -> None:
-    """Take back what code that was tried out has followed."""
+    """Undo what code on trial has registered by :func:`follow`."""
     for source, held in followed:
         _followers[source].remove(held)
 
 
 def tell(source: Buffer) -> None:
-    """Tell what may be a part of a buffer that something was stored there."""
+    """Notify what may be a view of a buffer that something was stored there."""
     for held in list(_followers.get(source, ())):
         own = held()
         if own is not None:
@@ -350,7 +351,7 @@ def _is_lost(node: Node) -> bool:
 
 
 def _store_through(own: Buffer, node: Node) -> None:
-    """Store into whichever place it is, and from there into whichever that is: into each once from each that may be it."""
+    """Store into the places that an array is, and on into the places that these are: into each once from each that may be it."""
     chosen = _downwards(own)
     reached: dict[Buffer, Node | None] = {own: None}  # on what condition; None for always
     _storing.update(chosen)
@@ -367,7 +368,7 @@ def _store_through(own: Buffer, node: Node) -> None:
 
 
 def _downwards(first: Buffer) -> list[Buffer]:
-    """One that is stored into and those that it may be, directly or by way of others: each before those that it may be."""
+    """Return a buffer that is stored into and those that it may be, directly or through others: each before those that it may be."""
     order: dict[Buffer, None] = {}
     pending: list[tuple[Buffer, bool]] = [(first, False)]
     while pending:
@@ -381,7 +382,7 @@ def _downwards(first: Buffer) -> list[Buffer]:
 
 
 def _put_on(own: Buffer, stored: dict[Buffer, Node | None]) -> None:
-    """Store what ``own`` holds into the place that it is, where it was ``stored``."""
+    """Store the value of ``own`` into its places, where it was ``stored``."""
     node, reached = own.node, stored[own]
     for one in own.alias.alternatives:
         buffer = one.place.buffer
@@ -390,7 +391,7 @@ def _put_on(own: Buffer, stored: dict[Buffer, Node | None]) -> None:
         new = _choose(holds, value, buffer.node, [buffer.node, node])
         if not buffer.alias.alternatives:
             buffer.store(new)
-        else:  # it is put on to its places after all that it may be
+        else:  # carried on to its places after everything that may be it
             buffer.may_store()
             buffer.put(new)
             before = stored.get(buffer, holds)
@@ -398,7 +399,7 @@ def _put_on(own: Buffer, stored: dict[Buffer, Node | None]) -> None:
 
 
 def _through(place: Place, value: Node) -> Node:
-    """What the buffer of a place holds once ``value`` is stored there."""
+    """Return the value of a place's buffer once ``value`` is stored at the place."""
     while place.parent is not None and place.backward is not None:
         value = place.backward(place.parent.read(), value)
         place = place.parent
@@ -414,7 +415,7 @@ def _either(first: Node, second: Node) -> Node:
 
 
 def _choose(holds: Node | None, first: Node, second: Node, known: Sequence[Node]) -> Node:
-    """The first value where a condition holds, else the second: each is computed where it is wanted."""
+    """Return the first value where a condition holds, else the second, as a branch that computes only the one selected."""
     if holds is None or first is second:
         return first
     sizes = [n for value in (first, second) for s in value.type.shape for n in nodes_of(s)]

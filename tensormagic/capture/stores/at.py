@@ -1,4 +1,4 @@
-"""``ufunc.at``: stores at indices that may name a place twice."""
+"""``ufunc.at``: stores at indices that may contain a place twice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AT: dict[str, Opaque] = {
 
 
 def at(ufunc: Any, op: Pointwise | None, x: Any, index: Any, *given: Any) -> None:
-    """``ufunc.at(x, index, value)``: repeated indices are combined one after the other."""
+    """Store by ``ufunc.at(x, index, value)``: repeated indices are combined one after the other."""
     name = ufunc.__name__
     if not isinstance(x, Tensor):
         not_own(f"np.{name}.at")
@@ -57,7 +57,7 @@ def at(ufunc: Any, op: Pointwise | None, x: Any, index: Any, *given: Any) -> Non
 
 
 def _at_once(op: Pointwise, x: Tensor, items: Items, value: Node) -> None:
-    """``ufunc.at`` of slices: no place is named twice."""
+    """Store by ``ufunc.at`` with slices, which contain no place twice."""
     view = x[(*items, Ellipsis)]
     given = fitted(value, view.type.shape, "array is not broadcastable to correct shape")
     view.place.write(context.record(astype(arithmetic(op, [view.node, given]), x.dtype)))

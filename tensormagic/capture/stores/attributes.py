@@ -1,4 +1,4 @@
-"""Attributes of an array that are assigned: ``x.shape = …`` and the parts of complex numbers; others are refused by name."""
+"""Assigned attributes of an array: ``x.shape = …`` and the parts of complex numbers; others are refused by name."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _set_shape(self: Tensor, shape: Any) -> None:
     in_place = reshapes_in_place(self.place, reshaped.type.shape)
     capture = context.current()
     if capture is not None:
-        capture.stored()  # how an argument lies decides whether this is an error
+        capture.stored()  # the argument's layout decides whether this is an error
     if self.ndim and hint(self.type.size) != 0:
         if in_place is None:
             refuse(
@@ -58,7 +58,7 @@ def _set_shape(self: Tensor, shape: Any) -> None:
 
 
 def _others_may_be(x: Tensor) -> bool:
-    """Whether it is data-dependent if another array that there is still is ``x``."""
+    """Return whether it is data-dependent if another live array is ``x``."""
 
     def found() -> bool:
         return any(isinstance(one, Tensor) and _may_be(one, x) for one in held())
@@ -66,10 +66,10 @@ def _others_may_be(x: Tensor) -> bool:
     if not found():
         return False
     frame = usercode.user_frame()
-    while frame is not None:  # whose variables somebody has asked for: the answer is kept, and holds what they were
+    while frame is not None:  # frames whose variables were read: a frame caches them, and so holds their former values
         frame.f_locals  # noqa: B018
         frame = frame.f_back
-    gc.collect()  # what is left of a branch may hold its values in a circle
+    gc.collect()  # what remains of a branch may hold its values in a reference cycle
     return found()
 
 
@@ -78,7 +78,7 @@ def _reshape() -> None:
 
 
 def _may_be(one: Tensor, x: Tensor) -> bool:
-    """Whether it is data-dependent if an array is ``x``, whose shape it then has."""
+    """Return whether it is data-dependent if an array is ``x``, whose shape it then has."""
     buffer = one.place.buffer
     if one is x or one.place.parent is not None or buffer is x.place.buffer:
         return False
@@ -86,7 +86,7 @@ def _may_be(one: Tensor, x: Tensor) -> bool:
 
 
 def _may_reshape(x: Tensor) -> None:
-    """Refuse a new shape of an argument, whose owner would not see it, and one that would have to be taken back."""
+    """Raise for a new shape of an argument, whose owner would not see it, and for one that would have to be undone."""
     capture, buffer = context.current(), x.place.buffer
     if capture is None:
         return

@@ -1,4 +1,4 @@
-"""What numbers, and lists of them, become in an array: integers that do not fit its dtype are NumPy's errors."""
+"""Numbers, and lists of them, converted for an array: integers that do not fit its dtype raise NumPy's errors."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tensormagic.ops.leaf import constant
 
 
 def value_of(value: Any, dtype: np.dtype[Any], *, basic: bool = False) -> Node:
-    """A value that goes into an array of ``dtype``; Python numbers have to fit it.
+    """Return a value to be stored in an array of ``dtype``; Python numbers have to fit it.
 
-    NumPy's scalars have to fit signed integers, where they are in a list, or stored by a ``basic`` index.
+    NumPy's scalars have to fit signed integers if they are in a list, or stored by a ``basic`` index.
     """
     if basic and isinstance(value, np.generic) and dtype.kind == "i":
         np.zeros(1, dtype)[0] = value  # NumPy's own error
@@ -29,12 +29,12 @@ def value_of(value: Any, dtype: np.dtype[Any], *, basic: bool = False) -> Node:
 
 
 def _is_read(value: Any) -> bool:
-    """Whether there is a text or None among the values, which NumPy reads as a number or as nan."""
+    """Return whether there is a text or None among the values, which NumPy reads as a number or as nan."""
     return any(map(_is_read, value)) if isinstance(value, list | tuple) else isinstance(value, str | None)
 
 
 def _fitting(value: Any, dtype: np.dtype[Any], scalars: bool) -> Any:
-    """``value``, whose numbers raise where integers of ``dtype`` do not hold them."""
+    """Return ``value``, with a check that its numbers fit integers of ``dtype``."""
     if isinstance(value, Tensor):
         form = value.type.form
         return wrap(fits(value.node, dtype)) if form == "python" or (scalars and _checks(form, dtype)) else value
@@ -48,5 +48,5 @@ def _fitting(value: Any, dtype: np.dtype[Any], scalars: bool) -> Any:
 
 
 def _checks(form: str, dtype: np.dtype[Any]) -> bool:
-    """Whether NumPy looks at whether a number of a form fits."""
+    """Return whether NumPy checks that a number of a form fits."""
     return form == "python" or (form == "scalar" and dtype.kind == "i")

@@ -1,4 +1,4 @@
-"""``x.flat``: a line of elements that is read and stored into; and values that are repeated along one."""
+"""``x.flat``: the elements of an array in C order, read and stored into; and values that are repeated to fill a row."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tensormagic.ops.scalars import scalar
 
 
 def _known(values: Node) -> Node:
-    """Values in a row."""
+    """Return values flattened; raise if their number is data-dependent."""
     size = values.type.size
     if nodes_of(size):
         refuse(
@@ -50,7 +50,7 @@ def _known(values: Node) -> Node:
 
 
 def cycled(values: Node, length: Size) -> Node:
-    """Values, flattened and repeated or cut to ``length``."""
+    """Return values, flattened and repeated or cut to ``length``."""
     flat = _known(values)
     (count,) = flat.type.shape
     if count == 1:
@@ -61,7 +61,7 @@ def cycled(values: Node, length: Size) -> Node:
 
 
 def at_places(values: Node, places: Node) -> Node:
-    """Values, flattened, at places counted on beyond their end."""
+    """Return the flattened values at ``places``, which count on beyond their end and start again."""
     flat = _known(values)
     (count,) = flat.type.shape
     if count == 1:
@@ -73,7 +73,7 @@ _SINGLE = "Error setting single item of array."
 
 
 def _place_of(index: Any) -> Any:
-    """What an index means to ``x.flat``: a truth value the first element, or none; a number its whole part."""
+    """Return what an index means to ``x.flat``: a boolean the first element, or none; a float its integer part."""
     if isinstance(index, bool) or not isinstance(index, int | slice):
         told(_read_flat, index)
     if isinstance(index, bool):
@@ -84,7 +84,7 @@ def _place_of(index: Any) -> Any:
 
 
 def _counts_as_a_number(index: Any) -> bool:
-    """Whether an index selects one element and thus takes one number; for 0-d arrays this depends on the NumPy version."""
+    """Return whether an index selects one element and thus takes one number; for 0-d arrays this depends on the NumPy version."""
     if isinstance(index, int | np.integer):
         return True
     if not isinstance(index, Tensor | np.ndarray) or index.ndim or index.dtype.kind not in "iu":
@@ -98,7 +98,7 @@ def _read_flat(index: Any) -> Any:
 
 @functools.cache
 def _is_a_number() -> bool:
-    """Whether this NumPy takes an array without axes for a number, where ``x.flat`` is stored into; NumPy before 2.4 takes it for many."""
+    """Return whether this NumPy treats a rank-0 array as a number in a store into ``x.flat``; before 2.4 it does not."""
     try:
         np.zeros(1).flat[np.array(0)] = []
     except ValueError:
@@ -111,13 +111,13 @@ def _put_one(line: Any, value: Any) -> None:
 
 
 def _only_one(value: Any, dtype: np.dtype[Any]) -> Node:
-    """What an array becomes where the number of one element stands: its only number, where NumPy takes that."""
+    """Return the element of an array that is stored into one element: its only number, where NumPy accepts that."""
     node, line = node_of(value), np.zeros(1, dtype)
     if nodes_of(node.type.size) and told(_put_one, line, np.zeros(1, node.type.dtype)) is None:
         refuse("storing an array of a data-dependent number of elements into one of x.flat", "Store its .item().")
     try:
         error = told(_put_one, line, value)
-    except DeprecationWarning as warning:  # where warnings are errors, NumPy has its own for it
+    except DeprecationWarning as warning:  # where warnings are errors, NumPy raises another one
         raise ValueError(_SINGLE) from warning
     if error is None and node.type.size in {0, 1}:
         return reshape(node, ()) if node.type.size else constant(False)
@@ -125,7 +125,7 @@ def _only_one(value: Any, dtype: np.dtype[Any]) -> Node:
 
 
 def _one_element(value: Any, dtype: np.dtype[Any]) -> Node:
-    """What is stored by the number of one element: a number that the dtype can hold."""
+    """Return what a store into one element stores: a number that the dtype can hold."""
     own = value.lazy if isinstance(value, Flat) else value
     if isinstance(own, list | tuple) and dtype.kind == "b":
         return constant(bool(own))
@@ -142,7 +142,7 @@ def _one_element(value: Any, dtype: np.dtype[Any]) -> Node:
 
 
 def _put(line: Tensor, index: Any, node: Node) -> None:
-    """Store into elements of a row, as often as these are more."""
+    """Store into elements of a row, repeating the values if they are fewer."""
     if node.type.size == 0:
         return
     items = spread(entries(index), 1)
@@ -166,18 +166,18 @@ def place_in(line: Tensor, mask: Node, values: Node) -> None:
 
 
 class Flat(StandIn):
-    """``x.flat``: the elements in C order, read as copies, stored into the array."""
+    """Represents ``x.flat``: the elements in C order, read as copies, stored into the array."""
 
     def __init__(self, base: Tensor) -> None:
         self.base = base
 
     @property
     def own_class(self) -> type:
-        """NumPy's class."""
+        """Return NumPy's class."""
         return np.flatiter
 
     def real(self) -> Any:
-        """The same: it is lazy as its array is."""
+        """Return the object itself: it is lazy as its array is."""
         return self
 
     def __getattr__(self, name: str) -> Any:
@@ -187,7 +187,7 @@ class Flat(StandIn):
 
     @property
     def _line(self) -> Tensor:
-        """The elements in a row, as a place in the array however it lies in memory."""
+        """Return the elements in a row, as a view of the array however it lies in memory."""
         size = self.base.type.size
         return self.base.view_of(lambda x: reshape(x, (size,)), lambda old, new: reshape(new, old.type.shape), np.ravel)
 
@@ -216,7 +216,7 @@ class Flat(StandIn):
 
     @property
     def lazy(self) -> Tensor:
-        """What functions of arrays take for it."""
+        """Return the array that functions of arrays use for it."""
         return self._line
 
     def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Any:
@@ -226,7 +226,7 @@ class Flat(StandIn):
         return function(*(v.lazy if isinstance(v, Flat) else v for v in args), **options)
 
     def copy(self) -> Tensor:
-        """The elements, in an array of their own."""
+        """Return the elements, in an array of their own."""
         return self._line.copy()
 
     __hash__ = None  # type: ignore[assignment]
@@ -239,7 +239,7 @@ def _compared(name: str) -> Any:
     return compare
 
 
-for _name in ("eq", "ne", "lt", "le", "gt", "ge"):  # the operators that NumPy's has
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):  # the operators that NumPy's flatiter has
     setattr(Flat, f"__{_name}__", _compared(_name))
 
 

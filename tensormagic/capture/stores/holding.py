@@ -1,4 +1,4 @@
-"""Arrays that containers, objects and functions of the notebook hold: lazy while a cell that stores is captured, so that stores arrive."""
+"""Arrays in containers, objects and functions of the notebook: lazy while a storing cell is captured, so that stores reach them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tensormagic.ir.modules import is_users, may_be_users, module_of
 from tensormagic.ir.plain_texts import key_text
 from tensormagic.ir.type import Size
 
-LIMIT = 2000  # arrays, and containers, that are looked at
+LIMIT = 2000  # arrays and containers that are visited, at most
 _STORING = {
     "fill",
     "sort",
@@ -49,12 +49,12 @@ _STORING = {
         f"__i{name}__"
         for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor")
     ),
-    *("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul"),  # of ``operator``
+    *("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul"),  # from ``operator``
 }
 
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, np.ndarray, np.generic, Tensor)
-_FUNCTIONS: dict[type, tuple[str, ...]] = {  # what holds functions in classes
+_FUNCTIONS: dict[type, tuple[str, ...]] = {  # attributes of what holds functions in classes
     property: ("fget", "fset", "fdel"),
     staticmethod: ("__func__",),
     classmethod: ("__func__",),
@@ -62,11 +62,11 @@ _FUNCTIONS: dict[type, tuple[str, ...]] = {  # what holds functions in classes
 }
 
 
-_HOLDING = {np.ndarray, list, dict, tuple, deque}  # what is looked into of a class's attributes
+_HOLDING = {np.ndarray, list, dict, tuple, deque}  # classes of class attributes that are walked through
 
 
 class Recast(dict[str, Any]):
-    """A notebook's variables, some of them in another dtype: ``originals`` has the unconverted values."""
+    """The notebook's variables, some of them in another dtype: ``originals`` has the unconverted values."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         super().__init__(values)
@@ -75,7 +75,7 @@ class Recast(dict[str, Any]):
 
 @dataclass
 class Held:
-    """The arrays found in containers.
+    """Represents the arrays found in containers.
 
     Parameters
     ----------
@@ -92,17 +92,17 @@ class Held:
     back: dict[int, tuple[Any, Any]] = field(default_factory=dict[int, tuple[Any, Any]])
 
     def original(self, value: Any) -> Any:
-        """The notebook's own tuple for one that stood in its place."""
+        """Return the notebook's own tuple for one that replaced it; other values unchanged."""
         new, old = self.back.get(id(value), (None, None))
         return old if new is value and isinstance(value, tuple) else value
 
     def arrays(self) -> list[Any]:
-        """The arrays that have a lazy array."""
+        """Return the arrays that have a lazy array."""
         return [t.place.buffer.array for t in self.tensors.values()]
 
 
 def notebooks_array(place: Place, number: Callable[[Size], int]) -> Any:
-    """The notebook's array at a place, or NumPy's view of it; None if NumPy cannot make a view.
+    """Return the notebook's array at a place, or NumPy's view of it; None if NumPy cannot make a view.
 
     ``number`` evaluates sizes; a data-dependent one is computed.
     """
@@ -117,7 +117,7 @@ def lifted(
     found: Mapping[str, Tensor],
     moving: Iterable[str] = (),
 ) -> Generator[Held]:
-    """Put lazy arrays for the arrays in what ``visible`` names lead to, where a cell stores anywhere; and the arrays back afterwards.
+    """Replace arrays that ``visible`` names lead to by lazy ones, if a cell stores anywhere; put the arrays back afterwards.
 
     So it is for what ``moving`` names lead to, which gradients are with respect to, where a cell stores nowhere.
     """
@@ -143,7 +143,7 @@ def lifted(
 
 
 def _stores(tree: ast.AST) -> bool:
-    """Whether code stores into something that is not a name."""
+    """Return whether code stores into something that is not a name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.AugAssign):
             return True
@@ -157,13 +157,13 @@ def _stores(tree: ast.AST) -> bool:
 
 
 def _code_stores(code: CodeType) -> bool:
-    """The same for compiled code, and for the functions in it."""
+    """Return whether compiled code, or a function in it, stores into something that is not a name."""
     texts = [c for part in within(code) for c in part.co_consts if isinstance(c, tuple)]
     return stores(code) or not _STORING.isdisjoint(names_in(code)) or any("out" in t for t in texts)
 
 
 def is_own(value: Any) -> bool:
-    """Whether an object is of a class that the user has written."""
+    """Return whether an object is an instance of a class that the user has written."""
     kind = type(value)
     if issubclass(kind, ModuleType | type | Tensor) or next(containers_of(value), None) is None:
         return False
@@ -171,12 +171,12 @@ def is_own(value: Any) -> bool:
 
 
 def attributes_of(value: Any) -> Iterable[MutableMapping[str, Any]]:
-    """What holds the attributes of an object of a class that the user has written; nothing for others."""
+    """Return the mappings of the attributes of an object of a user's class; nothing for others."""
     return containers_of(value) if is_own(value) else ()
 
 
 def _methods(value: Any) -> list[FunctionType]:
-    """The functions of a class that the user has written, or of an object of one: properties and static methods, too."""
+    """Return the functions of a user's class, or of an object of one, with properties and static methods."""
     kind = value if isinstance(value, type) else type(value)
     classes = [c for c in kind.__mro__ if c.__module__ in {"__main__", "builtins"} or _is_of_users_file(c)]
     own = [v for c in classes for v in vars(c).values()]
@@ -185,7 +185,7 @@ def _methods(value: Any) -> list[FunctionType]:
 
 
 def _led_to(value: Any) -> list[Any]:
-    """The objects that a function, an object or a container refers to."""
+    """Return the objects that a function, an object or a container refers to."""
     if isinstance(value, MethodType):
         return [value.__func__, value.__self__]
     if isinstance(value, FunctionType):
@@ -224,7 +224,7 @@ class _Search:
     def __init__(self, held: Held, raw: list[Any], found: Mapping[str, Tensor], originals: Mapping[str, Any]) -> None:
         self.held = held
         self.originals = {n: a for n, a in originals.items() if n in found and isinstance(a, np.ndarray)}
-        self.raw = raw  # arrays that the cell reads as they are
+        self.raw = raw  # arrays that the cell reads unchanged
         self.found = found
         self.seen: dict[int, Any] = {}
         self.classes: set[type] = set()
@@ -235,7 +235,7 @@ class _Search:
     # whether anything stores ------------------------------------------------------------------------------------------
 
     def stores(self, value: Any) -> bool:
-        """Whether calling ``value``, one of its methods, or anything reachable from it, may store into an array."""
+        """Return whether calling ``value``, one of its methods, or anything reachable from it, may store into an array."""
         pending, seen = [value], dict[int, Any]()
         while pending and len(seen) < LIMIT:
             one = pending.pop()
@@ -264,7 +264,7 @@ class _Search:
             self._classes(value if isinstance(value, type) else type(value))
 
     def _inside(self, value: Any, name: str) -> None:
-        """What a container, a function or an object holds."""
+        """Put lazy arrays into what a container, a function or an object holds."""
         if isinstance(value, dict):
             self._entries(value, list(value), lambda k: f"{name}[{key_text(k)}]")
         elif isinstance(value, Lifting):
@@ -283,7 +283,7 @@ class _Search:
                 self._entries(inside, list(inside), _part(name))
 
     def _classes(self, kind: type) -> None:
-        """What the user's classes hold themselves."""
+        """Put lazy arrays into the attributes of the user's classes themselves."""
         for base in kind.__mro__:
             if is_users_class(base) and base not in self.classes:
                 self.classes.add(base)
@@ -351,14 +351,14 @@ class _Search:
         self.undo.append(undo)
 
     def _named(self, value: Any, name: str) -> Any:
-        """What a function finds under a global name: the cell's own lazy array, where the cell reads that name too."""
+        """Return what a function finds under a global name: the cell's own lazy array, where the cell reads that name, too."""
         tensor = self.found.get(name)
         if isinstance(value, np.ndarray) and tensor is not None and tensor.place.buffer.array is not None:
             return tensor
         return self.replaced(value, name)
 
     def replaced(self, value: Any, name: str) -> Any:
-        """A lazy array for an array, a tuple with lazy arrays for one with arrays; anything else is walked through."""
+        """Return a lazy array for an array, a tuple with lazy arrays for one with arrays; walk through anything else."""
         if type(value) is np.ndarray:
             return self._tensor(value, name)
         if isinstance(value, tuple):
@@ -381,7 +381,7 @@ class _Search:
                 if share(array, other):
                     connect(self.held.tensors[id(other)].place.buffer, buffer)
             for cast, original in self.originals.items():
-                if share(array, original):  # which the cell has as a copy in another dtype
+                if share(array, original):  # the cell has it as a copy in another dtype
                     beside(buffer, cast)
                     beside(self.found[cast].place.buffer, name)
             known = self.held.tensors[id(array)] = Tensor(Place(buffer))

@@ -1,4 +1,4 @@
-"""Where the elements of a computed array lie in NumPy, which keeps the order of the operands of a ufunc."""
+"""The layout of computed arrays in NumPy, where a ufunc keeps the memory order of its operands."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _anew = WeakSet[Node]()  # values that also have a copy in C order, which a grap
 
 
 def lies_anew(node: Node) -> None:
-    """Note that a value has a copy in C order."""
+    """Record that a value has a copy in C order."""
     _anew.add(node)
 
 
 def kept_order(node: Node) -> Layout | None:
-    """The layout of the result of elementwise operations on arrays and views of arrays; None for other nodes."""
+    """Return the layout of the result of elementwise operations on arrays and views of arrays; None for other nodes."""
     found: dict[Node, Layout | None] = {}
     pending = [node]
-    while pending and len(pending) < _MOST:  # what is made as itself, by way of others, never comes to an end
+    while pending and len(pending) < _MOST:  # a value that is made in its own layout, through others, would never end
         one = pending[-1]
         same = made_as(one)  # its elements were stored there, too
         parts = [a for a in (*_operands(one), *same) if a not in found]
@@ -44,7 +44,7 @@ def kept_order(node: Node) -> Layout | None:
 
 
 def _is_where(node: Node, layout: Layout, others: list[Layout | None]) -> bool:
-    """Whether a value lies nowhere else in another order."""
+    """Return whether a value surely lies in one layout only."""
     if any(one is None or one.strides != layout.strides for one in others):
         return False
     return layout.flags.c_contiguous or node not in _anew
@@ -58,7 +58,7 @@ def _operands(node: Node) -> tuple[Node, ...]:
 
 
 def _layout(node: Node, operands: list[Layout | None]) -> Layout | None:
-    """The layout of a node for those of its operands."""
+    """Return the layout of a node, given those of its operands; None where it is not known."""
     if len(node.types) > 1 or any(hint(s) is None for s in node.type.shape):
         return None
     shape = tuple([hint(s) or 0 for s in node.type.shape])
@@ -73,7 +73,7 @@ def _layout(node: Node, operands: list[Layout | None]) -> Layout | None:
 
 
 def _moved(node: Node, shape: tuple[int, ...], of: Layout) -> Layout | None:
-    """The layout of a view, or of the result of a store."""
+    """Return the layout of a view, or of the result of a store; None where it is not known."""
     if not any(of.strides):
         of = _in_c_order(of.shape)  # a new array of one value
     if node.op is NAMED:
@@ -85,7 +85,7 @@ def _moved(node: Node, shape: tuple[int, ...], of: Layout) -> Layout | None:
     if node.op is SLICE:
         return _as_strided(shape, [s * step for s, (_, _, step) in zip(of.strides, node["slices"], strict=True)])
     if node.op is not BROADCAST:
-        return None if of.flags.c_contiguous else of  # what is made anew to be stored into has an order of its own
+        return None if of.flags.c_contiguous else of  # what is allocated anew to be stored into has an order of its own
     capture = context.current()
     if capture is not None and capture.abstract and node.args[0].op is CONSTANT:
         return None  # a number, or a new array
@@ -93,17 +93,17 @@ def _moved(node: Node, shape: tuple[int, ...], of: Layout) -> Layout | None:
 
 
 def _of_numbers(shape: tuple[int, ...], operands: list[Layout]) -> Layout | None:
-    """The layout of what a ufunc makes."""
+    """Return the layout of a ufunc's result; None where it depends on which operand is first."""
     if any(one.shape not in {(), shape} for one in operands):
         return None
     made, other = _allocated(operands), _allocated(operands[::-1])
     if made.strides != other.strides:
-        return None  # which operand is the first decides: a graph does not keep that
+        return None  # the first operand decides, and a graph does not keep which one that is
     return _as_strided(shape, made.strides)
 
 
 def _allocated(operands: list[Any]) -> Any:
-    """What a ufunc would make for its result, of elements of one byte."""
+    """Return the array that a ufunc would allocate for its result, with elements of one byte."""
     own: list[Any] = [["readonly"]] * len(operands)
     return np.nditer([*operands, None], ["zerosize_ok"], [*own, ["writeonly", "allocate"]], order="K").operands[-1]
 
@@ -113,7 +113,7 @@ def _as_strided(shape: Any, strides: Any) -> Layout:
 
 
 def _of_input(node: Node) -> Layout | None:
-    """Where an array of the notebook lies, or an argument: that is checked at each call."""
+    """Return the layout of a notebook's array, or of an argument, which is then checked at each call; None where it is not known."""
     given = given_for(node)
     if given is not None:
         return as_given(node, given)
@@ -131,5 +131,5 @@ def _in_c_order(shape: Any) -> Layout:
 
 
 def _fits(own: Any, shape: Any) -> bool:
-    """Whether an array is stretched to a shape, by the sizes that are seen."""
+    """Return whether an array is broadcast to a shape, by the sizes that are seen."""
     return all(n in {1, most} for n, most in zip(own[::-1], shape[::-1], strict=False))

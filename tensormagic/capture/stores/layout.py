@@ -21,23 +21,23 @@ from tensormagic.ops.opaque import ITEM, Store
 from tensormagic.ops.regions.branches import COND
 from tensormagic.ops.regions.loops import LOOP
 
-Layout = np.ndarray[Any, Any]  # an array that is never read: what is where in memory
+Layout = np.ndarray[Any, Any]  # an array that is never read: it only has a layout
 NOWHERE = np.zeros(1, np.int8)
 _lies_as: WeakKeyDictionary[Node, list[Node]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
 class EveryOther:
-    """Where the real parts lie, or the imaginary ones: a number of the other kind lies between two of them."""
+    """The layout of real parts, or of imaginary ones, in complex numbers: every other number."""
 
     name: str
 
     def __call__(self, layout: Layout) -> Layout:
-        """The layout for that of the complex numbers."""
+        """Return the layout of the parts, given that of the complex numbers."""
         return np.lib.stride_tricks.as_strided(layout, layout.shape, [2 * s for s in layout.strides])
 
     def of(self, array: np.ndarray[Any, Any], number: Callable[[Size], int]) -> np.ndarray[Any, Any]:
-        """The parts of an array."""
+        """Return the parts of an array."""
         del number
         return getattr(array, self.name)
 
@@ -54,16 +54,16 @@ class Shaped:
     writeable: bool = False
 
     def __call__(self, layout: Layout) -> Layout:
-        """The layout, with the numbers that sizes were."""
+        """Return the layout, with the sizes that were seen."""
         return self.apply(layout, tuple([7 if (seen := hint(s)) is None else seen for s in self.sizes]))
 
     def of(self, array: np.ndarray[Any, Any], number: Callable[[Size], int]) -> np.ndarray[Any, Any]:
-        """NumPy's view of an array; ``number`` evaluates sizes."""
+        """Return NumPy's view of an array; ``number`` evaluates sizes."""
         return self.apply(array, tuple(map(number, self.sizes)))
 
 
 def reshaped(array: Layout, shape: tuple[int, ...]) -> Layout:
-    """The same elements in another shape, where they lie."""
+    """Return the same elements in another shape, without a copy."""
     return np.reshape(array, shape, copy=False)
 
 
@@ -85,7 +85,7 @@ def note_extents(part: Sequence[Size], whole: Sequence[Size]) -> None:
 
 
 def note_all(extents: Sequence[Size]) -> None:
-    """Note extents, each as the number that it was."""
+    """Guard extents, each as the number that it was."""
     capture = context.current()
     if capture is not None:
         for size in extents:
@@ -93,7 +93,7 @@ def note_all(extents: Sequence[Size]) -> None:
 
 
 def given_for(leaf: Node) -> np.ndarray[Any, Any] | None:
-    """The actual array of an argument at capture; a graph that depends on its layout is guarded by it."""
+    """Return the actual array of an argument at capture; a graph that depends on its layout is guarded by it."""
     capture = context.current()
     if capture is None or leaf.op is not INPUT:
         return None
@@ -107,7 +107,7 @@ def given_for(leaf: Node) -> np.ndarray[Any, Any] | None:
 
 
 def as_given(leaf: Node, given: np.ndarray[Any, Any]) -> Layout | None:
-    """The layout of an argument that is not in C order: then its sizes are those of the call, too."""
+    """Return the layout of an argument that is not in C order, and fix its sizes; None where it is not known."""
     capture = context.current()
     for size in leaf.type.shape if capture is not None else ():
         capture.specialise(size)  # type: ignore[union-attr]
@@ -117,19 +117,22 @@ def as_given(leaf: Node, given: np.ndarray[Any, Any]) -> Layout | None:
 
 
 def lies_as(node: Node, other: Node) -> None:
-    """Note that a value was stored into an array that was made as ``other``, which decides where its elements lie."""
+    """Record that a value was stored into an array made as ``other``, which decides the layout."""
     known = _lies_as.setdefault(node, [])
     if other is not node and other not in known:
         known.append(other)
 
 
 def made_as(node: Node) -> list[Node]:
-    """What arrays were made as into which a value was stored."""
+    """Return the nodes that the arrays were made as into which a value was stored."""
     return _lies_as.get(node, [])
 
 
 def in_c_order(node: Node) -> bool:
-    """Whether NumPy's array for ``node`` has its elements in C order for sure: most operations keep the order of their operands."""
+    """Return whether NumPy's array for ``node`` surely has its elements in C order.
+
+    Most operations keep the order of their operands.
+    """
     pending, seen = [node], set[Node]()
     while pending:
         found = pending.pop()
@@ -145,7 +148,7 @@ def in_c_order(node: Node) -> bool:
 
 
 def may_have_gaps(first: Node) -> bool:
-    """Whether what a branch or a loop gives may be a part of another array, whose elements lie apart."""
+    """Return whether the value of a branch or a loop may be a view with gaps between its elements."""
     pending: list[tuple[Node, Any]] = [(first, None)]
     seen: set[tuple[Node, Any]] = set()
     while pending:
@@ -160,7 +163,7 @@ def may_have_gaps(first: Node) -> bool:
 
 
 def _lies_apart(node: Node) -> bool:
-    """Whether the array itself may not be contiguous."""
+    """Return whether the array itself may not be contiguous."""
     if node.op is INPUT:
         given = given_for(node)
         return not (_has_no_gaps(node["source"]) if given is None else given.flags.c_contiguous)
@@ -169,7 +172,7 @@ def _lies_apart(node: Node) -> bool:
 
 
 def _lies_where(node: Node, around: Any) -> Iterable[tuple[Node, Any]]:
-    """The arrays whose memory an array has, and the regions around them."""
+    """Return the arrays whose memory an array has, and the regions around them."""
     if node.op is PARAMETER and around is not None:
         return _handed_on(node["index"], *around)
     if is_region(node):
@@ -181,7 +184,7 @@ def _lies_where(node: Node, around: Any) -> Iterable[tuple[Node, Any]]:
 
 
 def _is_run(part: Node) -> bool:
-    """Whether a slice of what lies in C order without gaps does so, too: a row, or rows that follow each other."""
+    """Return whether a slice of a contiguous array is contiguous: a row, or consecutive rows."""
     pairs = zip(part["slices"], part.args[0].type.shape, strict=True)
     parts = [k for k, (taken, extent) in enumerate(pairs) if taken != (0, extent, 1)]
     last = max(parts, default=0)
@@ -194,12 +197,12 @@ def _result_of(node: Node) -> tuple[Node, int]:
 
 
 def is_region(node: Node) -> bool:
-    """Whether a branch or a loop gives a value."""
+    """Return whether a node is the value of a branch or a loop."""
     return any(isinstance(p, Graph) for p in _result_of(node)[0].params.values())
 
 
 def _handed_on(number: int, region: Node, around: Any) -> Generator[tuple[Node, Any]]:
-    """What parameter ``number`` of the graphs of a region is: an operand; where it is carried, what an iteration gives, too."""
+    """Yield what parameter ``number`` of a region's graphs is: an operand; if it is carried, also an iteration's result."""
     yield region.args[number + (region.op is COND)], around
     body, first = region.params.get("body"), int(region.op is LOOP)
     if body is not None and first <= number < first + len(body.results):
@@ -207,18 +210,18 @@ def _handed_on(number: int, region: Node, around: Any) -> Generator[tuple[Node, 
 
 
 def _has_no_gaps(source: Any) -> bool:
-    """Whether the elements of an input follow each other: of an argument that is checked at the call, where it matters."""
+    """Return whether the elements of an input are contiguous; an argument is taken to be, and checked at the call where it matters."""
     original = getattr(source, "original", None)
     value = original() if callable(original) else getattr(source, "value", None)  # the value may be a copy without gaps
     return bool(value.flags.c_contiguous) if isinstance(value, np.ndarray) else original is None
 
 
 def _keeps_order(node: Node) -> bool:
-    """Whether a result lies in C order where the operands do."""
+    """Return whether a result lies in C order if the operands do."""
     if node.op in {INPUT, PARAMETER}:
         return _leaf_in_order(node)
     kind = node.op.kind
-    if node.op is GATHER:  # what several axes leave behind, NumPy lays out as it likes
+    if node.op is GATHER:  # if several axes remain, NumPy chooses their order
         return node.args[0].type.ndim == 1
     if node.op is TRANSPOSE or (kind == "opaque" and not isinstance(node.op, Store)):
         return False
@@ -238,7 +241,7 @@ def _leaf_in_order(leaf: Node) -> bool:
 
 
 def _of_order(node: Node) -> tuple[Node, ...]:
-    """The operands whose order in memory decides that of the result."""
+    """Return the operands whose order in memory decides that of the result."""
     kind = node.op.kind
     if kind == "update" or isinstance(node.op, Store):
         return node.args[:1]
@@ -250,7 +253,7 @@ def _of_order(node: Node) -> tuple[Node, ...]:
 
 
 def in_memory_order(value: Any) -> bool:
-    """Whether the axes of an array stand in memory in their order."""
+    """Return whether the axes of an array have decreasing strides, in order."""
     steps = (
         [abs(s) for s, n in zip(value.strides, value.shape, strict=True) if n > 1]
         if isinstance(value, np.ndarray)
@@ -260,7 +263,7 @@ def in_memory_order(value: Any) -> bool:
 
 
 def is_dense(layout: Layout) -> bool:
-    """Whether an array fills its memory, its axes in any order and direction."""
+    """Return whether an array fills its memory, with its axes in any order and direction."""
     filled = 1
     for step, extent in sorted((abs(step), n) for step, n in zip(layout.strides, layout.shape, strict=True) if n > 1):
         if step != filled:

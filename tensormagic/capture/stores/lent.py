@@ -1,7 +1,8 @@
-"""Memory that plain code of the user's has got as an array (``np.asarray``): what it stores there is seen, for as long as anybody has it.
+"""Memory shared with plain code of the user's (``np.asarray``): what it stores there is seen, as long as anything refers to it.
 
-NumPy's ``np.asarray(x)`` is ``x``. Of a lazy array it is an array of the values, which the lazy one follows: it looks at that memory when
-it is read, and what captured code stores is put there. Who only reads loses nothing: the value, and derivatives through it, stay.
+NumPy's ``np.asarray(x)`` is ``x``. For a lazy array it is an array of the values, which the lazy one follows: it
+checks that memory when it is read, and what captured code stores is written there. Code that only reads loses
+nothing: the value, and derivatives through it, stay.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ Array = np.ndarray[Any, Any]
 
 
 class Lent(Buffer):
-    """Memory that somebody outside has, too: the value is read there where that has changed."""
+    """Represents memory that plain code refers to, too: the value is read there where that has changed."""
 
-    _own: Node  # the value, as it was last seen
+    _own: Node  # the value when it was last seen
     _number: int
     _memory: Array
-    _seen: bytes  # what the memory held then
+    _seen: bytes  # the content of the memory then
     _since: tuple[str, int]  # where plain code got it
 
     @classmethod
@@ -53,7 +54,7 @@ class Lent(Buffer):
 
     @property
     def node(self) -> Node:
-        """The current value; no derivative goes through stores from outside."""
+        """Return the current value; no derivative flows through stores from outside."""
         self._look()
         return self.__dict__["node"] if type(self) is Buffer else self._own
 
@@ -64,7 +65,7 @@ class Lent(Buffer):
 
     @property
     def version(self) -> int:
-        """Another number for each value that it is seen to have."""
+        """Return a number that is different for each value that it is seen to have."""
         self._look()
         return self.__dict__["version"] if type(self) is Buffer else self._number
 
@@ -73,11 +74,11 @@ class Lent(Buffer):
         self._number = version
 
     def array_of_all(self) -> Array:
-        """The memory."""
+        """Return the memory."""
         return self._memory
 
     def part(self, place: Place) -> Array | None:
-        """The memory of a place in it; None if that is no view."""
+        """Return the memory of a place in it; None if that is no view."""
         return place.within(self._memory, _seen_size)
 
     def _look(self) -> None:
@@ -122,7 +123,7 @@ class Lent(Buffer):
 
     @property
     def _is_shared(self) -> bool:
-        """Whether anybody else has the memory."""
+        """Return whether anything else refers to the memory."""
         return count([self._memory]) > ONE + 1
 
     @property
@@ -130,18 +131,18 @@ class Lent(Buffer):
         return self.name or "an array"
 
     def lies_in(self, array: Array) -> bool:
-        """Whether an array of the caller's lies in the memory."""
+        """Return whether an array of the caller's lies in the memory."""
         return type(self) is Lent and share(array, self._memory)
 
     def _given(self) -> Iterator[str]:
-        """What the function that is being captured calls the arrays that it is given, or reads, and that lie in the memory."""
+        """Yield the names, in the function being captured, of arguments and read arrays that lie in the memory."""
         capture = context.current()
         for leaf, value in capture.inputs.values.items() if capture is not None and capture.abstract else ():
             if type(value) is np.ndarray and self.lies_in(value):
                 yield str(leaf["source"])
 
     def _beside(self) -> Iterator[Buffer]:
-        """The arrays of the notebook that the running cell has, and that lie in the memory."""
+        """Yield the notebook arrays that the running cell has read, and that lie in the memory."""
         capture = context.current()
         for value in () if capture is None else list(capture.names.lifted.values()):
             buffer = getattr(getattr(value, "place", None), "buffer", None)
@@ -150,7 +151,7 @@ class Lent(Buffer):
 
 
 def _seen_size(size: Size) -> int:
-    """A size as it was seen; -1 where it depends on data: such a part is not lent."""
+    """Return a size as it was seen; -1 where it is data-dependent: such a part is not lent."""
     seen = hint(size)
     return -1 if seen is None else seen
 
@@ -164,14 +165,14 @@ def look_at_all() -> None:
 
 
 def lose(node: Node) -> None:
-    """Note for derivatives that what others have stored takes the place of a value, at the line of the cell that runs."""
+    """Record for derivatives that a store from outside replaces a value, at the current line of the running cell."""
     capture, frame = context.current(), usercode.user_frame()
     if capture is not None and frame is not None:
         capture.outside.lost.setdefault(node, usercode.span(frame))
 
 
 def lent(place: Place, value: Array) -> Array:
-    """The array that plain code gets for a lazy one of this value: its memory, where that can be; the value, read-only, elsewhere."""
+    """Return the array that plain code gets for a lazy one: its memory, if that can be shared; otherwise the value, read-only."""
     buffer = place.buffer
     if not isinstance(buffer, Lent):
         if not _may_be_lent(buffer):
@@ -186,18 +187,18 @@ def lent(place: Place, value: Array) -> Array:
 
 
 def show_all(buffers: Iterable[Buffer]) -> None:
-    """Put values into memory that is lent, where they were not there when they were stored: the code has worked."""
+    """Write values into lent memory that were not written when they were stored, now that the code has succeeded."""
     for buffer in dict.fromkeys(buffers):
         if isinstance(buffer, Lent):
             buffer.show()
 
 
 def whole_of(buffer: Buffer, value: Array) -> Array:
-    """The array that stands for memory of this value in what a function has left; who has the lazy array follows it, if that can be."""
+    """Return the array for a buffer's memory in what a function has left; the lazy array follows it, if possible."""
     if not isinstance(buffer, Lent):
         if not _may_be_lent(buffer):
             own = np.array(value, order="C" if buffer.ordered else "K")
-            own.flags.writeable = buffer.writeable is not False  # of what NumPy gives as read-only
+            own.flags.writeable = buffer.writeable is not False  # what NumPy gives as read-only
             return own
         Lent.become(buffer, value)
     assert isinstance(buffer, Lent)  # noqa: S101 (it is one now)
@@ -207,11 +208,11 @@ def whole_of(buffer: Buffer, value: Array) -> Array:
 
 
 def _may_be_lent(buffer: Buffer) -> bool:
-    """Whether it is memory of its own, and no array of the notebook."""
+    """Return whether a buffer's memory is its own, and not an array of the notebook."""
     plain = type(buffer) is Buffer and buffer.array is None and buffer.writeable is True
     return plain and buffer.alias.alone and not (buffer.shared or buffer.argument) and _there()
 
 
 def _there() -> bool:
-    """Whether values are available: in plain code, and in captured code outside traces and trials."""
+    """Return whether values are available: in plain code, and in captured code outside traces and trials."""
     return context.current() is None or values_are_there()

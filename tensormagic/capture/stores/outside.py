@@ -1,4 +1,4 @@
-"""The notebook's arrays, as lazy values see them whose cell is over: a part of one follows it, and is stored through, as in NumPy."""
+"""The notebook's arrays as lazy values of an earlier cell see them: a view of one follows it, and is stored through, as in NumPy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tensormagic.ops.leaf import constant
 
 
 def connected(array: np.ndarray[Any, Any], name: str, capture: Capture) -> Tensor:
-    """The lazy array of the notebook's ``array``, if values are available; shared by all readers, so that stores reach the array."""
+    """Return the lazy array of the notebook's ``array``, if there are values; all readers share it, so that stores reach the array."""
     held = capture.names.lifted.get(("array", id(array)))
     if isinstance(held, Tensor) and (held.place.buffer.version or held.node is snapshots.of_array(array, name)):
         return held
@@ -36,20 +36,20 @@ def connected(array: np.ndarray[Any, Any], name: str, capture: Capture) -> Tenso
             if other.version:
                 refuse(f"reading {name}, which shares memory with {other.name}, after a store into that,", "Copy it.")
             connect(found.place.buffer, other)
-    found.place.buffer.born = 0  # it was there before, also where code that is tried out meets it first
+    found.place.buffer.born = 0  # it existed before, even if code on trial reads it first
     capture.names.lifted["array", id(array)] = found
     capture.names.lifted["alive", id(array)] = array
     return found
 
 
 def whole_array(value: Any) -> Any:
-    """The notebook's array that a lazy one stands for as a whole; other values unchanged."""
+    """Return the notebook's array that a lazy one stands for as a whole; other values unchanged."""
     whole = isinstance(value, Tensor) and value.place.parent is None and value.place.buffer.array is not None
     return value.place.buffer.array if whole else value
 
 
 def callers(value: Any) -> Any:
-    """The caller's container, where the code of a function has a copy of it: who asks which one it is has that noted."""
+    """Return the caller's container where a function's code has a copy of it, and record that its identity matters."""
     capture = context.current()
     if capture is None or id(value) not in capture.callers.containers:
         return value
@@ -58,7 +58,7 @@ def callers(value: Any) -> Any:
 
 
 def one_of_callers(first: Any, second: Any) -> bool | None:
-    """Whether two containers or arrays of the arguments are the same object, as a guard of the trace; None if unknown."""
+    """Return whether two containers or arrays of the arguments are the same object, as a guard of the trace; None if unknown."""
     capture = context.current()
     if capture is None:
         return None
@@ -67,13 +67,13 @@ def one_of_callers(first: Any, second: Any) -> bool | None:
         return capture.callers.containers[id(first)] is capture.callers.containers[id(second)]
     one, other = given_array(first), given_array(second)
     if one is None or other is None or (one is not other and one.__array_interface__ == other.__array_interface__):
-        return None  # the door may have made two arrays of the same memory
+        return None  # two arrays may have been made of the same memory
     capture.callers.alike = True
     return one is other
 
 
 def given_array(value: Any) -> np.ndarray[Any, Any] | None:
-    """The array that a call gives, for the lazy one that is all of it; None for others."""
+    """Return the array passed in a call for a lazy one that stands for all of it; None for others."""
     capture = context.current()
     whole = isinstance(value, Tensor) and value.place.parent is None and value.place.buffer.argument
     found = capture.inputs.values.get(value.place.buffer.first) if whole and capture is not None else None
@@ -81,14 +81,14 @@ def given_array(value: Any) -> np.ndarray[Any, Any] | None:
 
 
 def seen(array: np.ndarray[Any, Any], name: str) -> Node:
-    """The present content of the notebook's array; in a cell that reads it, the content that the cell sees."""
+    """Return the present content of the notebook's array; in a cell that reads it, the content that the cell sees."""
     capture = context.current()
     held = None if capture is None else capture.names.lifted.get(("array", id(array)))
     return held.place.buffer.node if isinstance(held, Tensor) else snapshots.of_array(array, name)
 
 
 class _Looking(Buffer):
-    """Memory whose value is found when it is asked for."""
+    """Represents memory whose value is read only when it is needed."""
 
     def __init__(self, array: Any, name: str, **options: Any) -> None:
         self._known: Node | None = None
@@ -96,19 +96,19 @@ class _Looking(Buffer):
         super().__init__(None, array, name, **options)  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
-        """Nothing is read before it is asked for."""
+        """Read nothing before it is needed."""
 
     def _look(self) -> Node:
         raise NotImplementedError
 
     @property
     def first(self) -> Node:  # type: ignore[override]
-        """The value: it has always been where it is."""
+        """Return the value: it has always been where it is."""
         return self.node
 
     @property
     def node(self) -> Node:
-        """The current value."""
+        """Return the current value."""
         now = self._look()
         if now is not self._known:
             self._version = 0 if self._known is None else next(serials)
@@ -117,20 +117,20 @@ class _Looking(Buffer):
 
     @node.setter
     def node(self, node: Node) -> None:  # type: ignore[override]
-        """Nothing is held here."""
+        """Ignore the value: nothing is held here."""
 
     @property
     def version(self) -> int:
-        """Another number for each value that it is seen to have."""
+        """Return a number that is different for each value that it is seen to have."""
         return self._version if self.node is self._known else 0
 
     @version.setter
     def version(self, version: int) -> None:  # type: ignore[override]
-        """Nothing is held here."""
+        """Ignore the number: nothing is held here."""
 
 
 class Outside(_Looking):
-    """The memory of a notebook's array."""
+    """Represents the memory of a notebook's array."""
 
     def __init__(self, array: np.ndarray[Any, Any], name: str) -> None:
         super().__init__(array, name, writeable=array.flags.writeable)
@@ -139,7 +139,7 @@ class Outside(_Looking):
         return seen(self.array, self.name)
 
     def store(self, node: Node) -> None:
-        """Store into the array: at once, or when the cell that runs has worked."""
+        """Store into the array: at once, or after the running cell has succeeded."""
         capture = context.current()
         if capture is None:
             self.may_store()
@@ -152,7 +152,7 @@ class Outside(_Looking):
 
 
 class Undecided(_Looking):
-    """The alias of a value that may be a part of the notebook's arrays, depending on data; valid until one of these changes.
+    """Represents the memory of a value that may be a view of the notebook's arrays, depending on data, until one of these changes.
 
     ``before`` is the memory that the cell had for it, which displayed results still use.
     """
@@ -165,7 +165,7 @@ class Undecided(_Looking):
         super().__init__(None, "")
 
     def may_store(self) -> None:
-        """Refuse: it is not known where a store would go."""
+        """Raise CaptureError: it is not known where a store would go."""
         raise CaptureError(
             f"{self._label} assigned this to what may be a part of {' or '.join(self._names)}, depending on data: it is not stored into",
             f"Store into {self._names[0]} itself, or into a copy.",
@@ -184,7 +184,7 @@ class Undecided(_Looking):
 
 
 def undecided(place: Place, label: str) -> Place | None:
-    """The same place, for a lazy value that may be a part of the notebook's arrays and outlives its cell; None for any other."""
+    """Return the same place, for a lazy value that may be a view of notebook arrays and outlives its cell; None for any other."""
     if place.parent is not None:
         whole = undecided(place.parent, label)
         return None if whole is None else Place(whole.buffer, whole, place.forward, place.backward, place.moved)
@@ -193,7 +193,7 @@ def undecided(place: Place, label: str) -> Place | None:
 
 
 def asked(place: Place) -> Iterator[Node]:
-    """The conditions that :func:`outside` may ask for: which of several arrays a place lies in."""
+    """Yield the conditions that :func:`outside` may need: which of several arrays a place lies in."""
     while place.parent is not None:
         place = place.parent
     if type(place.buffer.array) is np.ndarray:
@@ -205,7 +205,7 @@ def asked(place: Place) -> Iterator[Node]:
 
 
 def outside(place: Place, holds: Callable[[Node], bool]) -> Place | None:
-    """The same place in the notebook's array, for a lazy value that outlives its cell; None where it is in no such array.
+    """Return the same place in the notebook's array, for a lazy value that outlives its cell; None if it is in no such array.
 
     Parameters
     ----------

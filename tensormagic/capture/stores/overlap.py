@@ -29,18 +29,18 @@ from tensormagic.ops.update import set_at
 Array = np.ndarray[Any, Any]
 Transfer = Callable[
     [Node, Node], Node
-]  # what another buffer holds, and what this one holds now, give what the other holds now
+]  # the function from another buffer's old content and this one's new content to the other's new content
 
 
 def share(first: Any, second: Any) -> bool:
-    """Whether two arrays have elements in common."""
+    """Return whether two arrays have elements in common."""
     return bool(np.may_share_memory(first, second) and np.shares_memory(first, second))
 
 
 def memory_of(value: Any) -> list[Array]:
-    """The memory of an array, of a table's columns, and of what else gives a view of it, as arrays; empty where there is none.
+    """Return the memory of an array, a table's columns, or another object with a buffer, as arrays; empty where there is none.
 
-    Nobody may keep them: Python's own arrays cannot grow while somebody looks at them.
+    They may not be kept: Python's own arrays cannot grow while their memory is exported.
     """
     if isinstance(value, np.ndarray):
         return [value]
@@ -66,7 +66,7 @@ def connect(first: Buffer, second: Buffer) -> None:
 
 
 class _Lazily:
-    """The transfer from one array to another, found when the first store asks for it."""
+    """Computes the transfer from one array to another at the first store that needs it."""
 
     def __init__(self, source: Array, target: Array) -> None:
         self.source, self.target = source, target
@@ -80,7 +80,7 @@ class _Lazily:
 
 
 def through_memory(result: Node, leaf: Node) -> Node:
-    """A value as a function of one array of the notebook: other arrays that it is computed from are parts of that, where they share memory.
+    """Return a value as a function of one notebook array: arrays that share its memory are read from it.
 
     Parameters
     ----------
@@ -109,20 +109,20 @@ def through_memory(result: Node, leaf: Node) -> Node:
                 f"Work on a copy, {name} = {name}.copy().",
             )
         moved, was = transfer(array, held)(other, leaf), other["source"].value
-        if same_bits(hooks.compute([moved])[0], was):  # else it was read at another time
+        if same_bits(hooks.compute([moved])[0], was):  # otherwise it was read at another time
             mapping[other] = moved
     return substituted([result], mapping)[0] if mapping else result
 
 
 def _read_from(node: Node) -> Array | None:
-    """The notebook's array that an input was read from."""
+    """Return the notebook's array that an input was read from."""
     source = node.params.get("source") if node.op is INPUT else None
     array = source.original() if isinstance(source, Snapshot) and source.original is not None else None
     return array if isinstance(array, np.ndarray) else None
 
 
 def _addresses(array: Array) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Where each element is, in bytes from a common origin."""
+    """Return the address of each element, in bytes from a common origin."""
     found = np.asarray(array.__array_interface__["data"][0], np.int64)
     for stride, extent in zip(array.strides, array.shape, strict=True):
         found = found[..., None] + np.arange(extent, dtype=np.int64) * stride
@@ -130,7 +130,7 @@ def _addresses(array: Array) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def transfer(source: Array, target: Array) -> Transfer:
-    """How the elements that two arrays share go from one to the other."""
+    """Return the function that transfers the shared elements from one array to the other."""
     here, there = _addresses(source).ravel(), _addresses(target).ravel()
     order = np.argsort(here, kind="stable")
     at = np.minimum(np.searchsorted(here[order], there), len(here) - 1)
@@ -149,7 +149,7 @@ def _flat(node: Node) -> Node:
 
 
 def _box(places: Array, shape: tuple[int, ...]) -> list[tuple[int, int, int]] | None:
-    """The slices that select ``places`` of a flattened array; None if they are no regular grid."""
+    """Return the slices that select ``places`` of a flattened array; None if they are no regular grid."""
     axes = np.unravel_index(places, shape) if shape else ()
     slices: list[tuple[int, int, int]] = []
     for axis in axes:
@@ -162,7 +162,7 @@ def _box(places: Array, shape: tuple[int, ...]) -> list[tuple[int, int, int]] | 
 
 
 def _as_slices(taken: Array, put: Array, source: tuple[int, ...], target: tuple[int, ...]) -> Transfer | None:
-    """The transfer as a slice, a move and a store into a slice, where it is one."""
+    """Return the transfer as a slice, a transposition and a store into a slice; None where it is not one."""
     sources, targets = _box(taken, source), _box(put, target)
     if sources is None or targets is None:
         return None
@@ -187,7 +187,7 @@ def _stored(old: Node, value: Node, slices: list[tuple[int, int, int]]) -> Node:
 
 
 def _open(slices: list[tuple[int, int, int]], node: Node) -> Slices:
-    """Slices of a node: whole axes keep their symbolic sizes."""
+    """Return slices of a node in which whole axes keep their symbolic sizes."""
     return tuple(
         (0, size, 1) if (start, step) == (0, 1) and length == hint(size) else (start, length, step)
         for (start, length, step), size in zip(slices, node.type.shape, strict=True)

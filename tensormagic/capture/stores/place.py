@@ -1,4 +1,4 @@
-"""Places: where a lazy array lives. A buffer holds the node that is its value now; a view, the moves that lead to its part."""
+"""Places: where a lazy array lives. A buffer holds the node of its current value; a view, the functions that lead to its part."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _ANYWHERE = ("", "")
 
 @dataclass(eq=False)
 class Buffer:
-    """Memory, as the captured code sees it.
+    """Represents memory, as captured code sees it.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class Buffer:
 
     @classmethod
     def unread(cls, array: Any, name: str, make: Callable[[], Node]) -> Buffer:
-        """A buffer of a notebook's array that is read when its value is first asked for."""
+        """Return a buffer of a notebook's array that is read when its value is first needed."""
         made = cls(None, array, name, writeable=bool(array.flags.writeable))  # type: ignore[arg-type]
         del made.node, made.first
         made.__dict__["make"] = make
@@ -108,7 +108,7 @@ class Buffer:
         make = self.__dict__.pop("make")
         try:
             made = make()
-        except BaseException:  # it is asked for again
+        except BaseException:  # it is computed again when it is needed
             self.__dict__["make"] = make
             if late:
                 _late.add(self)
@@ -117,7 +117,7 @@ class Buffer:
         return self.__dict__[name]
 
     def layout(self) -> Layout | None:
-        """Where the elements lie in NumPy; None where that is not known."""
+        """Return the layout of NumPy's array for the value; None where that is not known."""
         shape = [hint(s) or 7 for s in self.node.type.shape]
         if isinstance(self.array, np.ndarray):
             strides = [s // self.array.itemsize for s in self.array.strides]
@@ -132,7 +132,7 @@ class Buffer:
         return np.lib.stride_tricks.as_strided(NOWHERE, shape, [math.prod(shape[k + 1 :]) for k in range(len(shape))])
 
     def in_order(self, value: Any) -> Any:
-        """Its value, which has been computed, as the elements lie where they are ``ordered``: the same array each time."""
+        """Return a computed value in C order, if it is ``ordered`` and not so already: the same array each time."""
         if value.flags.c_contiguous:
             return value
         known = self.__dict__.get("laid")
@@ -158,7 +158,7 @@ class Buffer:
         self.stored = self.stored or stored
 
     def may_store(self) -> None:
-        """Refuse what cannot be stored into."""
+        """Raise for memory that cannot be stored into."""
         if self.writeable is None:
             name = self.name or "an array"
             raise CaptureError(
@@ -172,11 +172,11 @@ class Buffer:
 
     @property
     def bare(self) -> Node:
-        """The value, without the check that the name is bound."""
+        """Return the value, without the check that the name is bound."""
         return self.node
 
     def asked(self, node: Node) -> Node:
-        """The value to hold after storing ``node``, with the check that the name is bound."""
+        """Return the value to hold after storing ``node``, with the check that the name is bound."""
         return node
 
     def put(self, node: Node) -> None:
@@ -224,7 +224,7 @@ _late: Alive[Buffer] = Alive()
 
 
 def ask_all() -> None:
-    """Make all values that have been waiting to be asked for."""
+    """Make all values that are still to be computed lazily."""
     while _late:
         for buffer in _late:
             if buffer in _late:
@@ -233,7 +233,7 @@ def ask_all() -> None:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """A buffer, or a view of another place.
+    """Represents a buffer, or a view of another place.
 
     Parameters
     ----------
@@ -262,11 +262,11 @@ class Place:
 
     @property
     def is_view(self) -> bool:
-        """Whether it is a separate NumPy array that shares the parent's memory."""
+        """Return whether it is a separate NumPy array that shares the parent's memory."""
         return self.parent is not None and not self.own
 
     def layout(self) -> Layout | None:
-        """Where the elements lie in NumPy; None where that is not known."""
+        """Return the layout of NumPy's array at this place; None where that is not known."""
         if self.parent is None or self.moved is None:
             return self.buffer.layout()
         base = self.parent.layout()
@@ -278,14 +278,14 @@ class Place:
             return None
 
     def read(self) -> Node:
-        """The current value."""
+        """Return the current value."""
         if self.parent is None or self.forward is None:
             return self.buffer.node
         return self.forward(self.parent.read())
 
     @property
     def writeable(self) -> bool | None:
-        """Whether it may be stored into; None where that is data-dependent."""
+        """Return whether it may be stored into; None where that is data-dependent."""
         one = self
         while one.parent is not None:
             if one.backward is None:
@@ -295,7 +295,7 @@ class Place:
 
     @property
     def frozen(self) -> bool:
-        """Whether NumPy's array there is read-only: not all are that captured code does not store into."""
+        """Return whether NumPy's array there is read-only; captured code refuses stores into some that are not."""
         one = self
         while one.parent is not None:
             if one.backward is None and not getattr(one.moved, "writeable", False):
@@ -304,7 +304,7 @@ class Place:
         return self.buffer.writeable is False
 
     def write(self, node: Node) -> None:
-        """Store a new value, through the views, into the buffer: an array without axes remains one."""
+        """Store a new value, through the views, into the buffer: a rank-0 array remains one."""
         if self.parent is None:
             self.buffer.store(to_form(node, self.buffer.node.type.form))
             return
@@ -315,7 +315,7 @@ class Place:
     def taken_from(
         self, whole: np.ndarray[Any, Any], number: Callable[[Size], int], shape: tuple[Size, ...] | None = None
     ) -> np.ndarray[Any, Any] | None:
-        """NumPy's view for this place in the parent's array; None if NumPy makes a copy.
+        """Return NumPy's view for this place in the parent's array; None if NumPy makes a copy.
 
         Parameters
         ----------
@@ -335,7 +335,7 @@ class Place:
         return part if inside and part.shape == tuple(map(number, shape or self.read().type.shape)) else None
 
     def within(self, memory: Any, number: Callable[[Size], int]) -> Any:
-        """The part of its buffer's memory at this place: the memory itself, or NumPy's view of it; None if that is no view.
+        """Return the part of its buffer's memory at this place: the memory itself, or a view of it; None if that is no view.
 
         ``number`` evaluates a size, as for :meth:`taken_from`.
         """
@@ -345,18 +345,18 @@ class Place:
         return None if whole is None else self.taken_from(whole, number)
 
     def view(self, forward: Forward, backward: Backward | None, moved: Callable[[Layout], Layout]) -> Place:
-        """A view of this place."""
+        """Return a view of this place."""
         return Place(self.buffer, self, forward, backward, moved)
 
 
 def reshapes_in_place(place: Place, after: tuple[Size, ...]) -> bool | None:
-    """Whether NumPy reshapes what lies there without a copy; None where that is data-dependent."""
+    """Return whether NumPy reshapes the array at a place without a copy; None where that is data-dependent."""
     layout = place.layout()
     if layout is None:
         return None
     apart = 2 ** sum(
         isinstance(one.moved, EveryOther) for one in _upwards(place)
-    )  # which changes nothing of what can be merged
+    )  # which does not change which axes can be merged
     layout = np.lib.stride_tricks.as_strided(layout, layout.shape, [s // apart for s in layout.strides])
     if layout.flags.c_contiguous:
         return True
@@ -373,13 +373,13 @@ def reshapes_in_place(place: Place, after: tuple[Size, ...]) -> bool | None:
 
 
 def _upwards(place: Place | None) -> Generator[Place]:
-    """A place, and all its parents."""
+    """Yield a place, and all its parents."""
     while place is not None:
         yield place
         place = place.parent
 
 
 def _extents_of(place: Place) -> Generator[Size]:
-    """The extents of a place, and of all its parents."""
+    """Yield the extents of a place, and of all its parents."""
     for one in _upwards(place):
         yield from one.read().type.shape

@@ -1,4 +1,4 @@
-"""What an array holds, kept so that it can be told whether that has changed, and put back where a cell fails."""
+"""Snapshots of arrays, to tell whether one has changed, and to restore it where a cell fails."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class State:
 
     @property
     def changed(self) -> bool:
-        """Whether it holds something else now."""
+        """Return whether the content has changed."""
         now, before = getattr(self.array, "__dict__", {}), self._attributes
         if now.keys() != before.keys() or any(now[k] is not v for k, v in before.items()):
             return True

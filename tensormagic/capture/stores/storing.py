@@ -1,4 +1,4 @@
-"""Stores: ``x[index] = value`` with NumPy's every index, each as a new value of the part that is stored into."""
+"""Stores ``x[index] = value`` with all of NumPy's indices, each as a new value of the part that is stored into."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tensormagic.ops.scalars import scalar
 
 
 def entries(index: Any) -> Items:
-    """The entries of an index: lists as arrays, integers unchanged."""
+    """Return the entries of an index: lists as arrays, integers unchanged."""
     return [_entry(i) for i in (index if isinstance(index, tuple) else (index,))]
 
 
@@ -54,13 +54,13 @@ def _entry(item: Any) -> Any:
 
 
 def spread(items: Items, ndim: int) -> Items:
-    """The entries with the ellipsis spelt out: one for each axis, masks for several, None for new ones."""
+    """Return the entries with the ellipsis expanded: one for each axis, masks for several, None for new ones."""
     used = sum(0 if i is None or i is Ellipsis else node_of(i).type.ndim if is_mask(i) else 1 for i in items)
     return spelt_out(items, ndim, used)
 
 
 def is_advanced(items: Items) -> bool:
-    """Whether an index has arrays, masks or integers that are known only when the graph runs."""
+    """Return whether an index has arrays, masks or integers that are known only when the graph runs."""
     return any(chooses(i) for i in items)
 
 
@@ -68,7 +68,7 @@ def is_advanced(items: Items) -> bool:
 
 
 def setitem(self: Tensor, index: Any, value: Any) -> None:
-    """``x[index] = value``."""
+    """Store ``x[index] = value``."""
     if self.type.form != "array":
         raise DTypeError(
             f"a number of type {self.type} does not support item assignment",
@@ -88,20 +88,20 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     if isinstance(value, list | tuple):
         _refuse_deep(node, len(part.shape))
     new = as_stored(node, self.dtype, part.shape)
-    if part.shape == self.type.shape:  # of its own values nothing may be left
+    if part.shape == self.type.shape:  # nothing may be left of its own values
         new = agreed(new, open_equations(self.node))
     self.place.write(context.record(put_part(part, self.node, new)))
 
 
 def _refuse_deep(sequence: Node, rank: int) -> None:
-    """Refuse a sequence in which more sequences are one in another than there are axes to store into: of an array NumPy drops axes."""
+    """Raise for a sequence nested deeper than there are axes to store into; NumPy drops leading axes of arrays only."""
     if sequence.type.ndim > rank:
         message = "setting an array element with a sequence. The requested array would exceed the maximum number of dimension of"
         raise ShapeError(f"{message} {rank}.")
 
 
 def _copied(x: Tensor, items: Items, value: Any) -> None:
-    """Refuse a store in which NumPy reads memory that it is changing: with one mask over all axes it makes no copy first."""
+    """Raise for a store in which NumPy reads memory that it is changing: with one mask over all axes it makes no copy first."""
     masked = len(items) == 1 and is_mask(items[0]) and getattr(items[0], "ndim", 0) == x.ndim
     own = not isinstance(value, Tensor) or value.place is x.place
     if masked and not own and may_share(value.place.buffer, x.place.buffer):
@@ -112,7 +112,7 @@ def _copied(x: Tensor, items: Items, value: Any) -> None:
 
 
 def _only_element(value: Any, node: Node, dtype: np.dtype[Any]) -> Node:
-    """What an array or sequence becomes where one element holds it: its truth value, or its only number where NumPy takes that."""
+    """Return what an array or sequence becomes as one element: its truth, or its only number where NumPy accepts that."""
     element = np.empty((), dtype)
     if nodes_of(node.type.size) and told(np.ndarray.fill, element, np.empty(1, node.type.dtype)) is None:
         refuse(
@@ -129,7 +129,7 @@ def _only_element(value: Any, node: Node, dtype: np.dtype[Any]) -> Node:
 
 
 def storable(node: Node, dtype: np.dtype[Any]) -> Node:
-    """A value cast to be stored into an array of ``dtype``, with NumPy's warning if that discards an imaginary part.
+    """Return a value cast to be stored into an array of ``dtype``, with NumPy's warning if that discards an imaginary part.
 
     Raises
     ------
@@ -147,14 +147,14 @@ def storable(node: Node, dtype: np.dtype[Any]) -> Node:
 
 
 def as_stored(node: Node, dtype: np.dtype[Any], shape: tuple[Size, ...]) -> Node:
-    """A value cast and broadcast to be stored into an array of ``dtype`` and ``shape``."""
+    """Return a value cast and broadcast to be stored into an array of ``dtype`` and ``shape``."""
     message = "could not broadcast input array from shape {} into shape {}"
     fitted(node, shape, message)  # which is the first that NumPy looks at
     return fitted(storable(node, dtype), shape, message)
 
 
 def fitted(node: Node, shape: tuple[Size, ...], message: str, *, stretch: bool = True) -> Node:
-    """A value broadcast to a shape; NumPy drops leading axes of extent 1.
+    """Return a value broadcast to a shape; NumPy drops leading axes of extent 1.
 
     Without ``stretch``, data-dependent extents are assumed to equal those of the shape.
     """
@@ -169,13 +169,13 @@ def fitted(node: Node, shape: tuple[Size, ...], message: str, *, stretch: bool =
         if any(nodes_of(s) for s in given[:extra]):
             raise DataShapeError(said, _NOT_DROPPED) from None
         empty = (any(s == 0 or nodes_of(s) for s in side) for side in (given, shape))
-        if all(empty) and any(nodes_of(s) for s in (*given, *shape)):  # NumPy takes any shape for none
+        if all(empty) and any(nodes_of(s) for s in (*given, *shape)):  # NumPy takes any shape for no elements
             raise DataShapeError(said, "Store a number, or an array of that shape.") from None
         raise ShapeError(said) from None
 
 
 def _stretched(node: Node, shape: tuple[Size, ...], message: str) -> Node:
-    """A value whose extents that depend on data are those of where it goes: they are that, or 1, when the graph runs."""
+    """Return a value with data-dependent extents set to those of the target; when the graph runs, they must be that, or 1."""
     given = node.type.shape
     for axis, own in enumerate(given):
         wanted = shape[axis - node.type.ndim] if node.type.ndim <= len(shape) else own
@@ -191,7 +191,7 @@ def _stretched(node: Node, shape: tuple[Size, ...], message: str) -> Node:
 
 
 def _are_shapes_alike(own: Size, wanted: Size) -> bool:
-    """Whether two sizes that only depend on shapes were equal at capture; a guard checks this later."""
+    """Return whether two sizes that only depend on shapes were equal at capture; a guard checks this later."""
     difference = own - wanted
     return not nodes_of(difference) and hint(difference) == 0
 
@@ -209,12 +209,12 @@ def store(index: Index, value: Node, dtype: np.dtype[Any]) -> None:
     else:
         front, arrange = arranged(index)
         new = arrange.back(scatter.scatter_set(front, arrange.indices, chosen_first(arrange, kept)))
-    storable(value, dtype)  # shapes are what NumPy looks at first
+    storable(value, dtype)  # NumPy checks shapes first
     index.view.place.write(context.record(new))
 
 
 def chosen_first(arrange: Arranged, value: Node, *, stretch: bool = True) -> Node:
-    """A value that is stored, broadcast as by :func:`fitted`, with the axes that are chosen from first."""
+    """Return a value to be stored, broadcast as by :func:`fitted`, with the axes that arrays select from first."""
     kept = value.type.shape[max(value.type.ndim - len(arrange.result), 0) :]
     if 0 in kept:
         value = reshape(value, kept)  # NumPy drops leading axes of any extent, where there are no elements
@@ -228,7 +228,7 @@ def chosen_first(arrange: Arranged, value: Node, *, stretch: bool = True) -> Nod
 
 
 def _masked(index: Index, mask: Node, value: Node) -> Node:
-    """The view's value with ``value`` where the mask is true."""
+    """Return the view's value with ``value`` where the mask is true."""
     at, node = index.at, index.view.node
     count = mask.type.ndim
     _check_rank(value, index.alone and node.type.ndim == count)
@@ -238,7 +238,7 @@ def _masked(index: Index, mask: Node, value: Node) -> Node:
         value = reshape(value, value.type.shape[extra:])
     axis = (0 if index.apart else at) - (
         len(rest) + 1 - value.type.ndim
-    )  # of the value, that runs along what is chosen
+    )  # the axis of the value that runs along what is selected
     if axis >= 0 and value.type.shape[axis] != 1:
         return _placed(index, mask, value)
     wide = reshape(value, (*[1] * (len(rest) + 1 - value.type.ndim), *value.type.shape))
@@ -265,13 +265,13 @@ def _check_rank(value: Node, whole: bool) -> None:
 
 
 def spread_mask(mask: Node, node: Node, at: int) -> Node:
-    """A mask of some axes of ``node``, from ``at`` on, as one of all."""
+    """Return a mask of some axes of ``node``, from ``at`` on, as one of all axes."""
     behind = node.type.ndim - at - mask.type.ndim
     return broadcast(reshape(mask, (*mask.type.shape, *[1] * behind)), node.type.shape)
 
 
 def by_places(index: Index, mask: Node) -> tuple[Node, Arranged]:
-    """The view with the axes of its mask merged and in front, and the places where the mask is true."""
+    """Return the view with the axes of its mask merged and in front, and the places where the mask is true."""
     node, count = index.view.node, mask.type.ndim
     extents = node.type.shape[index.at : index.at + count]
     others = tuple(k for k in range(node.type.ndim) if not index.at <= k < index.at + count)
@@ -283,7 +283,7 @@ def by_places(index: Index, mask: Node) -> tuple[Node, Arranged]:
 
 
 def _placed(index: Index, mask: Node, value: Node) -> Node:
-    """As :func:`_masked`, for values of their own for every place."""
+    """Return the view's value like :func:`_masked`, with a different value for every place."""
     front, arrange = by_places(index, mask)
     try:
         values = chosen_first(arrange, value, stretch=False)
@@ -302,7 +302,10 @@ def _placed(index: Index, mask: Node, value: Node) -> Node:
 
 
 def fill(self: Tensor, value: Any) -> None:
-    """``ndarray.fill`` with one number, or for truth values with whether something is true; of NumPy's scalars it does nothing."""
+    """Fill an array with one number, as ``ndarray.fill``; NumPy's scalars stay unchanged.
+
+    A boolean array takes the truth of a list or tuple.
+    """
     if self.dtype.kind == "b" and isinstance(value, list | tuple):
         value = bool(value)
     elif (node := node_of(value)).type.shape:

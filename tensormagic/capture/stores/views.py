@@ -1,4 +1,4 @@
-"""Stores in other ways than by index, ``x.shape = …``, ``np.put``, ``np.copyto`` and their kin; and read-only views."""
+"""Stores other than by index, ``x.shape = …``, ``np.put``, ``np.copyto`` and the like; and read-only views."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tensormagic.ops.scalars import scalar
 
 
 def own_array(value: Any, name: str) -> Tensor:
-    """An array that is stored into."""
+    """Return an array to be stored into; raise for anything else."""
     if isinstance(value, np.ndarray):
         not_own(name)
     if not isinstance(value, Tensor) or value.type.form != "array":
@@ -59,7 +59,7 @@ hooks.methods["resize"] = _resize
 
 @implements(np.ndarray)
 def ndarray(shape: Any, dtype: Any = float, buffer: Any = None, *place: Any, **options: Any) -> Any:
-    """``np.ndarray(shape, dtype)``: an array of the cell's own."""
+    """Return what ``np.ndarray(shape, dtype)`` gives: a new array of the cell's own."""
     if buffer is not None or place or any(v is not None for v in options.values()):
         refuse("np.ndarray with a buffer, strides or an order", "Use np.empty(shape, dtype), or a view.")
     return FUNCTIONS[np.empty](shape, dtype)
@@ -67,7 +67,7 @@ def ndarray(shape: Any, dtype: Any = float, buffer: Any = None, *place: Any, **o
 
 @implements(method="view")
 def view(x: Tensor, dtype: Any = None, type: Any = None) -> Tensor:
-    """``ndarray.view`` of the same elements: another array for the same memory."""
+    """Return what ``ndarray.view`` gives with the same elements: another array for the same memory."""
     if isinstance(dtype, builtins.type) and issubclass(dtype, np.ndarray):
         dtype, type = None, dtype
     if isinstance(dtype, int) or isinstance(type, int):
@@ -93,12 +93,12 @@ def view(x: Tensor, dtype: Any = None, type: Any = None) -> Tensor:
 
 @implements(np.put, method="put")
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    """``np.put``: into the elements in C order; values are repeated where there are fewer of them."""
+    """Store into the elements in C order, as ``np.put``; values are repeated if there are fewer."""
     a = tensor(a) if isinstance(a, np.generic) else a
     if isinstance(a, Tensor) and a.type.form == "scalar":
-        a = done(to_form(a.node, "array"))  # NumPy's numbers put into a copy
+        a = done(to_form(a.node, "array"))  # for NumPy's numbers, the store goes into a copy
     x = own_array(a, "np.put")
-    listed = isinstance(ind, list | tuple)  # whose numbers are converted, where an array of floats is refused
+    listed = isinstance(ind, list | tuple)  # numbers of lists are converted, while an array of floats is refused
     places = _safe(list(ind), np.dtype(np.intp)) if listed else node_of(entries(ind)[0])
     extent = size_node(x.type.size)
     flat = astype(by_mode(places, extent, mode), np.int64)
@@ -106,7 +106,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 
 def _safe(value: Any, dtype: np.dtype[Any]) -> Node:
-    """Values converted to ``dtype``; arrays only if the cast is safe, numbers and lists always."""
+    """Return values converted to ``dtype``; arrays only if the cast is safe, numbers and lists always."""
     node = value_of(value, dtype)
     if isinstance(value, Tensor | np.ndarray) and node.type.form == "array":
         check_cast(node.type.dtype, dtype)
@@ -115,7 +115,7 @@ def _safe(value: Any, dtype: np.dtype[Any]) -> Node:
 
 @implements(np.place)
 def place(arr: Any, mask: Any, vals: Any) -> None:
-    """``np.place``: the first values where the mask is true, from the start again where there are fewer of them."""
+    """Store the first values where the mask is true, as ``np.place``, from the start again if there are fewer."""
     x = own_array(arr, "np.place")
     chosen, values = node_of(mask), _safe(vals, x.dtype)
     chosen = agreeing(chosen, chosen.type.size, x.type.size, "place: mask and data must be the same size")
@@ -126,7 +126,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 
 @implements(np.putmask)
 def putmask(a: Any, /, mask: Any, values: Any) -> None:
-    """``np.putmask``: where the mask is true the value of the same place, counted on beyond the end of the values."""
+    """Store, where the mask is true, the value of the same place, as ``np.putmask``; values are repeated if there are fewer."""
     x = own_array(a, "np.putmask")
     chosen, given = node_of(mask), _safe(values, x.dtype)
     chosen = agreeing(chosen, chosen.type.size, x.type.size, "putmask: mask and data must be the same size")
@@ -140,9 +140,9 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
 
 @implements(np.copyto)
 def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
-    """``np.copyto``."""
+    """Store all or the masked elements of an array, as ``np.copyto``."""
     if src is dst and (isinstance(dst, np.ndarray) or (isinstance(dst, Tensor) and dst.type.form == "array")):
-        return  # which NumPy does not mind for read-only arrays either
+        return  # NumPy allows this for read-only arrays, too
     x = own_array(dst, "np.copyto")
     node = value_of(src, x.dtype) if type(src) in {int, bool} else node_of(src)
     if not _can_cast(node, x.dtype, casting):
@@ -157,7 +157,7 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
 
 
 def _can_cast(node: Node, dtype: np.dtype[Any], casting: Any) -> bool:
-    """Whether a value may be cast; Python's numbers are of the smallest kind that holds them."""
+    """Return whether a value may be cast; Python's numbers are of the smallest kind that holds them."""
     given = node.type.dtype
     if node.type.form == "python" and casting != "unsafe":
         return "buifc".index(given.kind) <= "buifc".index(dtype.kind) or (given.kind == "i" and dtype.kind in "ui")
@@ -166,7 +166,7 @@ def _can_cast(node: Node, dtype: np.dtype[Any], casting: Any) -> bool:
 
 @implements(np.fill_diagonal)
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
-    """``np.fill_diagonal``: of a matrix, with ``wrap`` again below the end; of more axes, which are equal then."""
+    """Fill the main diagonal, as ``np.fill_diagonal``; with ``wrap``, that of a tall matrix starts again below its end."""
     x = own_array(a, "np.fill_diagonal")
     shape, rank = x.type.shape, x.ndim
     if rank < 2:
@@ -193,7 +193,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 
 @implements(np.broadcast_to)
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
-    """``np.broadcast_to``: a view that cannot be stored into."""
+    """Return what ``np.broadcast_to`` gives: a view that cannot be stored into."""
     del subok
     x, sizes = tensor(array), shape_of(shape)
     if any((hint(s) or 0) < 0 for s in sizes):
@@ -209,7 +209,7 @@ def _stretched(x: Tensor, moved: Shaped) -> Tensor:
 
 
 def _one_of_arrays(array: Any, shape: tuple[int, ...]) -> Any:
-    """NumPy's view of one of several arrays that are stretched alike: whether it may be stored into, its version says."""
+    """Return NumPy's view of an array broadcast together with others; its version says whether it may be stored into."""
     return np.broadcast_arrays(array, np.broadcast_to(np.zeros(()), shape))[0]
 
 
@@ -221,10 +221,10 @@ def _are_writeable() -> bool:
 
 @implements(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
-    """``np.broadcast_arrays``: views; what is stretched cannot be stored into."""
+    """Return what ``np.broadcast_arrays`` gives: views; those that were broadcast cannot be stored into."""
     if context.current() is None and any(
         a is None for a in args
-    ):  # as matplotlib asks: None stands beside arrays there
+    ):  # as matplotlib calls it: None stands for a missing array
         return np.broadcast_arrays(*[np.asarray(a) if isinstance(a, Tensor) else a for a in args], subok=subok)
     arrays = [tensor(a) for a in args]
     shape = broadcast_shapes([x.type.shape for x in arrays])
@@ -236,7 +236,7 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
 
 
 def einsum_view(x: Tensor, letters: str, out: str) -> Tensor | None:
-    """The view that ``np.einsum`` returns for one operand without a sum, diagonals included; None for other calls."""
+    """Return the view that ``np.einsum`` returns for one operand without a sum, diagonals included; None for other calls."""
     if set(letters) != set(out) or x.type.form != "array":
         return None
     if len(letters) == len(out):
@@ -268,7 +268,7 @@ def einsum_view(x: Tensor, letters: str, out: str) -> Tensor | None:
 
 @implements(np.asfortranarray)
 def asfortranarray(a: Any, dtype: Any = None, **options: Any) -> Any:
-    """``np.asfortranarray``: the array itself where it lies in Fortran order, else a copy."""
+    """Return what ``np.asfortranarray`` gives: the array itself where it lies in Fortran order, else a copy."""
     if type(a) is np.ndarray:  # NumPy has computed it with plain values
         return np.asfortranarray(a, dtype)
     x = tensor(a)
@@ -281,7 +281,7 @@ def asfortranarray(a: Any, dtype: Any = None, **options: Any) -> Any:
 
 @implements(np.ascontiguousarray)
 def ascontiguousarray(a: Any, dtype: Any = None, **options: Any) -> Any:
-    """``np.ascontiguousarray``: the array itself where it lies in C order, else a copy."""
+    """Return what ``np.ascontiguousarray`` gives: the array itself where it lies in C order, else a copy."""
     del options
     if type(a) is np.ndarray:  # NumPy has computed it with plain values
         return np.ascontiguousarray(a, dtype)
@@ -294,7 +294,7 @@ def ascontiguousarray(a: Any, dtype: Any = None, **options: Any) -> Any:
     layout = x.place.layout()
     capture = context.current()
     if capture is not None and x.place.buffer.argument:
-        capture.stored()  # as then, it matters how the arguments of a function lie in memory
+        capture.stored()  # otherwise it matters how the arguments of a function lie in memory
     lies = layout is not None and layout.flags.c_contiguous
     if layout is None or (not lies and any(hint(s) is None for s in x.type.shape)):  # one row lies in C order
         copy = in_c_order(done(x.node))

@@ -1,4 +1,4 @@
-"""Windows: parts of an array by where they lie in memory, whose elements several places may share."""
+"""Windows: parts of an array given by strides in memory, whose elements several places may share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 
 def window(lazy: Tensor, lies: Array, strides: tuple[int, ...], shape: tuple[int, ...], start: int = 0) -> Tensor:
-    """The view of ``lazy`` that begins ``start`` bytes after its first element and has these strides.
+    """Return the view of ``lazy`` that begins ``start`` bytes after its first element and has these strides.
 
     Parameters
     ----------
@@ -43,14 +43,14 @@ def window(lazy: Tensor, lies: Array, strides: tuple[int, ...], shape: tuple[int
         error = CaptureError(
             "memory outside of this array is not captured", "Use parts of the whole array: x.base, or the array itself."
         )
-        error.pythons = False  # nobody is to read there
+        error.pythons = False  # nothing is to be read there
         raise error
     index = order[at] if wanted.size else np.zeros(shape, np.intp)
     return _taken(lazy, index, once=np.unique(index).size == index.size)
 
 
 def _positions(shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
-    """Where elements lie, counted in elements from the first one."""
+    """Return the positions of elements, counted in elements from the first one."""
     found = np.zeros(shape, np.intp)
     for axis, (extent, stride) in enumerate(zip(shape, strides, strict=True)):
         found += (np.arange(extent) * stride).reshape((-1,) + (1,) * (len(shape) - axis - 1))
@@ -58,7 +58,7 @@ def _positions(shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
 
 
 def _taken(lazy: Tensor, index: Array, *, once: bool) -> Tensor:
-    """A view of the elements at ``index``, counted in C order; it is stored through where each is taken once."""
+    """Return a view of the elements at ``index``, counted in C order; it can be stored into if each is selected ``once``."""
     flat = node_of(index.reshape(-1))
     shape = index.shape
 

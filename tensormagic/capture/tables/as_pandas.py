@@ -1,7 +1,7 @@
-"""What pandas' own code meets in a lazy Series or DataFrame, where values are there: the table, which is computed then.
+"""Lazy Series and DataFrames in pandas' own code, where values are known: pandas sees the computed table.
 
-pandas knows its tables by class, brings them together by their labels, and reads what they are made of. A lazy array in their place would
-be taken by position, or refused.
+pandas recognises its tables by class, aligns them by their labels, and reads their parts. A lazy array in their place
+would be taken by position, or refused.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ _OURS = {
     "__pandas_priority__",
     "__array_ufunc__",
     "__array_priority__",
-}  # by which pandas leaves operators to lazy values
+}  # the priority by which pandas leaves operators to lazy values
 
 
 class AsPandas(Tensor):
-    """A lazy array that is a Series or a DataFrame to pandas."""
+    """Represents a lazy array that is a Series or a DataFrame to pandas."""
 
     __slots__ = ("columns",)
     columns: Any
 
     def own_table(self) -> Any:
-        """The Series or DataFrame that this stands for; always the same object."""
+        """Return the Series or DataFrame that this stands for; always the same object."""
         raise NotImplementedError
 
     def __getattribute__(self, name: str) -> Any:
         if name not in _OURS and asked_by(_PANDAS) and values_are_to_be_had():
             return getattr(self.own_table(), name)
-        if name == "__class__":  # the property would see this frame as who asks
+        if name == "__class__":  # the property would take this frame for the caller
             return self.array_class if asked_by_the_user() and not asked_by(SEE_LAZY) else type(self)
         columns = object.__getattribute__(self, "columns")
         if columns is None:
-            if name == "columns" and asked_by_the_user():  # which a Series has not
+            if name == "columns" and asked_by_the_user():  # a Series does not have it
                 raise AttributeError("'Series' object has no attribute 'columns'", name=name, obj=self)
         elif name in columns and asked_by_the_user() and not hasattr(self.array_class, name):
-            return self[name]  # a column, whatever lazy arrays call so
+            return self[name]  # a column, even if lazy arrays have such an attribute
         return super().__getattribute__(name)
 
 
 def of_the_table(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that Python finds in the class: ``own``, or that of the table, where pandas asks."""
+    """Return a special method: ``own``, or the table's if pandas calls it."""
     pythons = getattr(operator, name)
 
     def method(self: AsPandas, *args: Any) -> Any:
@@ -62,12 +62,12 @@ def of_the_table(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def as_pythons(number: Tensor) -> Tensor:
-    """A number of NumPy's as Python's number of the same value: ``item``, which stays in the graph."""
+    """Return a NumPy number as Python's number of the same value, like ``item`` but within the graph."""
     return wrap(to_form(astype(number.node, type(zero_like(number.type).item())), "python"))
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Whether two tables have the same labels; a Series beside a DataFrame is compared with the columns."""
+    """Return whether two tables have the same labels; a Series beside a DataFrame is compared with the columns."""
     whole, part = (other, one) if one.columns is None else (one, other)
     if whole.columns is None or part.columns is None:
         return bool(part.labels.equals(whole.labels if whole.columns is None else whole.columns))
@@ -75,5 +75,5 @@ def alike(one: Any, other: Any) -> bool:
 
 
 def values_are_to_be_had() -> bool:
-    """Whether pandas can compute with tables: in a plain cell, and in a captured one outside of its branches and loops."""
+    """Return whether pandas can compute with tables: in a plain cell, and in a captured one outside of its branches and loops."""
     return context.current() is None or values_are_there()

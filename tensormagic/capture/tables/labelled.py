@@ -1,6 +1,6 @@
 """Series and DataFrames as lazy arrays that keep their labels: what pandas and NumPy do alike is captured, the rest is not.
 
-A column with gaps or without numbers stays what it is: pandas computes with it, as in any cell. pandas is not imported.
+A column with gaps or non-numbers stays what it is: pandas computes with it, as in any cell. pandas is not imported.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tensormagic.ops.leaf import INPUT
 
 
 def labelled(value: Any, name: str) -> Labelled | None:
-    """The lazy array of a Series or a DataFrame; None for other values, and for tables that are not captured."""
+    """Return the lazy array of a Series or a DataFrame; None for other values, and for tables that are not captured."""
     array = numbers_of(value, name) if is_table(value) else None
     if array is None:
         return None
@@ -46,12 +46,12 @@ def labelled(value: Any, name: str) -> Labelled | None:
 
 
 def with_labels(tensor: Tensor, table: Any) -> Labelled:
-    """A lazy array with the labels of a Series or a DataFrame of its shape."""
+    """Return a lazy array with the labels of a Series or a DataFrame of its shape."""
     return Labelled(tensor, table.index, None if type(table).__name__ == "Series" else table.columns, table)
 
 
 class Labelled(AsPandas):
-    """A lazy array with the labels of a Series or a DataFrame.
+    """Represents a lazy array with the labels of a Series or a DataFrame.
 
     Parameters
     ----------
@@ -70,17 +70,17 @@ class Labelled(AsPandas):
     has_labels = True
 
     def __init__(self, tensor: Tensor, labels: Any, columns: Any, table: Any = None, name: Any = None) -> None:
-        self.columns = columns  # first: each attribute that is read asks for it
+        self.columns = columns  # first: each attribute that is read needs it
         super().__init__(tensor.place)
         self.place.buffer.writeable = False
         self.labels = labels
         self.table = table
         self.called = getattr(table, "name", name) if columns is None else None
         self.detached = False
-        self.owned = table is None  # nobody else has the table: what pandas changes in it, it changes in this
+        self.owned = table is None  # nothing else refers to the table: pandas' changes to it are changes to this
 
     def column_at(self, text: str) -> Any:
-        """The column that an attribute names; None if pandas has such an attribute, or there is no such column.
+        """Return the column that an attribute names; None if pandas has such an attribute, or there is no such column.
 
         Attributes of lazy arrays that pandas lacks (``level``, ``type``) name columns if the table has these.
         """
@@ -115,12 +115,12 @@ class Labelled(AsPandas):
         return self.as_table().index if there else self.labels
 
     def _of_pandas(self, name: str) -> Any:
-        """A pandas attribute: NumPy's if it is equivalent, else the table's if its values are available."""
+        """Return a pandas attribute: NumPy's if it is equivalent, else the table's if its values are available."""
         kind, capture = self._class_of_pandas, context.current()
         alike = name in (_ALIKE if self.columns is None else _ALIKE_IN_TABLES) or not hasattr(kind, name)
         if alike:
             found = super().__getattr__(name)
-            return self._labelling(found) if name in _ALIKE and name != "searchsorted" else found  # which gives places
+            return self._labelling(found) if name in _ALIKE and name != "searchsorted" else found  # it returns places
         if capture is None or values_are_there():
             self.detached = True  # what pandas computes is a constant of the graph
             if name in _ACCESSORS:
@@ -134,23 +134,23 @@ class Labelled(AsPandas):
 
     @property
     def array_class(self) -> type[Any]:
-        """A class of pandas."""
+        """Return the class of pandas that it stands for."""
         return self._class_of_pandas
 
     @property
     def _class_of_pandas(self) -> Any:
-        import pandas as pd  # which is there, since it has made the labels
+        import pandas as pd  # importable, since it has made the labels
 
         return pd.Series if self.columns is None else pd.DataFrame
 
     @property
     def T(self) -> Any:
-        """The transpose: labels and columns change places."""
+        """Return the transpose, with labels and columns exchanged."""
         plain = Tensor(self.place).T
         return self if self.columns is None else Labelled(plain, self.columns, self.labels)
 
     def astype(self, dtype: Any, **options: Any) -> Any:
-        """The same labels with other values."""
+        """Return the table with its values cast to a dtype."""
         return self._again(Tensor(self.place).astype(dtype, **options))
 
     def __contains__(self, label: Any) -> bool:
@@ -160,10 +160,10 @@ class Labelled(AsPandas):
         return self.round(ndigits or 0)
 
     def as_table(self) -> Any:
-        """The Series or the DataFrame that this stands for."""
+        """Return the Series or the DataFrame that this stands for."""
         if self.table is not None:
             return self.table
-        import pandas as pd  # which is there, since it has made the labels
+        import pandas as pd  # importable, since it has made the labels
 
         values, labels = np.array(self.numpy()), whole_of(self.labels)
         if self.columns is None:
@@ -171,12 +171,12 @@ class Labelled(AsPandas):
         return pd.DataFrame(values, labels, self.columns)
 
     def own_table(self) -> Any:
-        """The same, and always one object."""
+        """Return the Series or DataFrame that this stands for; always the same object."""
         self.table = self.as_table()
         return self.table
 
     def _changing(self, method: Callable[..., Any], table: Any) -> Callable[..., Any]:
-        """A method of pandas, after which this is what the method has left of the table."""
+        """Return a method of pandas; a call that changes the table updates this object."""
 
         def call(*args: Any, **options: Any) -> Any:
             before = table.copy(deep=False)
@@ -188,7 +188,7 @@ class Labelled(AsPandas):
         return call
 
     def become(self, table: Any) -> None:
-        """Be what pandas has made of the table."""
+        """Take over what pandas has made of the table."""
         array = numbers_of(table, self.place.buffer.name or "table")
         if array is None:
             refuse("a store that leaves a table with gaps or with columns of several kinds", _PLAINLY)
@@ -200,7 +200,7 @@ class Labelled(AsPandas):
         self.detached = True
 
     def store(self, put: Callable[[Any], None]) -> None:
-        """Have pandas store into the table, unless it is shared."""
+        """Let pandas store into the table, unless it is shared."""
         if not (context.current() is None or values_are_there()):
             refuse_python("a store into a Series or a DataFrame", "Make a new one.")
         if not self.owned:
@@ -213,13 +213,13 @@ class Labelled(AsPandas):
         return lambda *args, **options: self._again(method(*args, **options))
 
     def copy(self, *_deep: Any, **_options: Any) -> Labelled:
-        """The same values in a table of its own."""
+        """Return the same values in a table of their own."""
         found = Labelled(Tensor(self.place), self.labels, self.columns, name=self.called)
         found.detached = self.detached
         return found
 
     def to_numpy(self, dtype: Any = None) -> Tensor:
-        """The values without their labels."""
+        """Return the values without their labels."""
         plain = Tensor(self.place)
         return plain if dtype is None else plain.astype(dtype)
 
@@ -231,7 +231,7 @@ class Labelled(AsPandas):
         return self._by_labels(index)
 
     def _by_place(self, index: Any) -> bool:
-        """Whether an index selects rows by position: a mask without other labels, or a slice of integers."""
+        """Return whether an index selects rows by position: a mask without other labels, or a slice of integers."""
         if isinstance(index, slice):
             whole = all(is_place(v) for v in (index.start, index.stop, index.step))
             plain = all(v is None for v in (index.start, index.stop, index.step))
@@ -246,13 +246,13 @@ class Labelled(AsPandas):
         return known and place and bool(0 <= index < len(self.labels))
 
     def _by_labels(self, index: Any) -> Any:
-        """Select by labels: pandas determines the rows, which are then taken from the values."""
+        """Return a selection by labels: pandas determines the rows, which are then taken from the values."""
         if not (context.current() is None or values_are_there()):
             refuse_python("reading a Series or a DataFrame by labels", "Select rows by position: s.to_numpy()[k].")
         if self.columns is not None:
             self.detached = True
             return _lifting(on_values(operator.getitem)(self.as_table(), index), self.place.buffer.name or "table")
-        import pandas as pd  # which is there, since it has made the labels
+        import pandas as pd  # importable, since it has made the labels
 
         labels = whole_of(self.labels)
         index = index.as_table() if isinstance(index, Labelled) else index
@@ -263,7 +263,7 @@ class Labelled(AsPandas):
         return Labelled(plain[found.to_numpy()], found.index, None, name=self.called)
 
     def _rows(self, index: Any) -> Any:
-        """Rows by a slice or by a mask, with their labels."""
+        """Return rows selected by a slice or a mask, with their labels."""
         found = Tensor(self.place)[index.values if isinstance(index, Labelled) else index]
         if found.ndim != self.ndim:
             return found
@@ -277,7 +277,7 @@ class Labelled(AsPandas):
             found = Labelled(Tensor(self.place)[:, places[0]], self.labels, None, own, index)
         else:
             found = Labelled(Tensor(self.place)[:, places], self.labels, self.columns[places], own)
-        found.owned = True  # pandas gives a new one, too
+        found.owned = True  # pandas makes a new one, too
         return found
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -285,12 +285,12 @@ class Labelled(AsPandas):
 
     @property
     def gone_over(self) -> Tensor | None:
-        """The numbers of a column; a table gives the names of its columns."""
+        """Return the numbers of a column; None for a table, whose iteration gives the names of its columns."""
         return Tensor(self.place) if self.columns is None else None
 
     def __iter__(self) -> Iterator[Any]:
         rows = self.gone_over
-        return iter(self.columns) if rows is None else map(as_pythons, rows)  # Python's numbers, as pandas gives them
+        return iter(self.columns) if rows is None else map(as_pythons, rows)  # Python's numbers, as in pandas
 
     def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Any:
         if method == "__call__" and not all(self._is_like(o) for o in operands) and values_are_to_be_had():
@@ -304,7 +304,7 @@ class Labelled(AsPandas):
         return super().__array_function__(function, types, args, options)
 
     def _agrees(self, others: Any) -> None:
-        """Refuse what pandas would bring together by labels."""
+        """Raise for operands that pandas would align by labels."""
         if not all(map(self._is_like, others)):
             refuse(
                 "an operation on a Series or DataFrames with different labels, which pandas would align,",
@@ -312,11 +312,11 @@ class Labelled(AsPandas):
             )
 
     def _is_like(self, other: Any) -> bool:
-        """Whether its labels are those of this, where it has any."""
+        """Return whether an operand has the same labels, or none."""
         return other is self or not isinstance(other, Labelled) or alike(self, other)
 
     def _by_pandas(self, function: Callable[..., Any], operands: Any) -> Any:
-        """What pandas brings together by labels, on values: a constant of the graph."""
+        """Return the result of pandas' alignment by labels, computed on values: a constant of the graph."""
         given = [o.as_table() if isinstance(o, Labelled) else o for o in operands]
         found = _lifting(on_values(function)(*given), self.place.buffer.name or "table")
         if isinstance(found, Labelled):
@@ -324,21 +324,21 @@ class Labelled(AsPandas):
         return found
 
     def _again(self, found: Any, others: Any = ()) -> Any:
-        """The result of an operation with the labels, where it has the same axes; its name is that of all Series that it is made of."""
+        """Return a result with the labels, if it has the same axes; its name is that of all operands, if they share one."""
         if not isinstance(found, Tensor) or isinstance(found, Labelled) or found.ndim != self.ndim:
             return found
         alike = all(o.called == self.called for o in others if isinstance(o, Labelled))
         return Labelled(found, self.labels, self.columns, name=self.called if alike else None)
 
     def may_have_gaps(self) -> bool:
-        """Whether some elements may be NaN, which pandas skips; a table given as an input has none."""
+        """Return whether some elements may be NaN, which pandas skips; a table given as an input has none."""
         return self.node.op is not INPUT and self.dtype.kind in "fc"
 
     def _over(self, name: str, axis: Any, options: dict[str, Any]) -> Any:
-        """A reduction: over rows by default, and with n - 1 in variances, as pandas has it."""
+        """Return a reduction with pandas' defaults: over rows, and with n - 1 in variances."""
         if name in {"std", "var"}:
             options = {"ddof": 1, **options}
-        options.pop("numeric_only", None)  # all of them are numbers
+        options.pop("numeric_only", None)  # all of the columns are numeric
         skipping = options.pop("skipna", True) and self.may_have_gaps()
         reduce = _skipping_gaps(name) if skipping else _of_array(name)
         if self.columns is None:
@@ -363,7 +363,7 @@ def _of_array(name: str) -> Callable[..., Any]:
 
 
 def _skipping_gaps(name: str) -> Callable[..., Any]:
-    """A reduction that skips NaN."""
+    """Return a reduction that skips NaN."""
     if name == "all":  # NaN is true
         return _of_array(name)
     if name == "any":
@@ -372,18 +372,18 @@ def _skipping_gaps(name: str) -> Callable[..., Any]:
 
 
 def _number_of(axis: Any) -> Any:
-    """An axis as NumPy has it."""
+    """Return an axis as NumPy numbers it."""
     return _AXES.get(axis, axis)
 
 
 def _running(name: str) -> Callable[..., Any]:
-    """Totals down the rows, as pandas has them."""
+    """Return a method for cumulative totals down the rows, with pandas' defaults."""
 
     def total(self: Labelled, axis: Any = _ABSENT, **options: Any) -> Any:
         axis = None if self.columns is None else _number_of(_ABSENT if axis is None else axis)
         array, skipping = Tensor(self.place), options.pop("skipna", True) and self.may_have_gaps()
         found = getattr(array, name)(axis=axis, **options)
-        if skipping:  # which stay where they are
+        if skipping:  # these stay where they are
             found = np.where(np.isnan(array), array, FUNCTIONS[getattr(np, f"nan{name}")](array, axis=axis, **options))
         return self._again(found)  # pyright: ignore[reportPrivateUsage] (as above)
 
@@ -415,7 +415,10 @@ def _operator(name: str) -> Callable[..., Any]:
 
 
 def _in_place(name: str) -> Callable[..., Any]:
-    """``df["a"] += v``: a column that was taken of a table is a Series of its own, which is put back; a variable would have other names."""
+    """Return an in-place operator, as in ``df["a"] += v``.
+
+    A column taken from a table is a Series of its own, which is put back; a variable would have other names.
+    """
 
     def change(self: Labelled, other: Any) -> Any:
         source = self.node["source"] if self.node.op is INPUT else None
@@ -459,31 +462,31 @@ _ACCESSORS = {"loc", "iloc", "at", "iat"}
 _PLAINLY = "Store in a separate cell without %%tensor, or into s.to_numpy().copy()."
 
 
-_THE_USERS = {"pipe", "attrs"}  # what gives what the user's code has given it
+_THE_USERS = {"pipe", "attrs"}  # methods that return what the user's code has given it
 
 
 def _lifting(value: Any, name: str, *, made: bool = True) -> Any:
-    """What pandas gives: tables as inputs of their own, which nobody else has, or is changed with, if they are ``made`` here."""
+    """Return pandas' result with tables as lazy ones; if ``made`` here, they share no memory with others."""
     if is_table(value):
         found = labelled(value, name)
         if found is not None:
             found.owned = made and _shares_no_changes()
         return value if found is None else found
-    if isinstance(value, FunctionType | MethodType):  # no accessor as ``s.plot``, which has parts
+    if isinstance(value, FunctionType | MethodType):  # not an accessor such as ``s.plot``, which has parts
         return lambda *args, **options: _lifting(on_values(value)(*args, **options), f"{name}()", made=made)
     return value
 
 
 @functools.cache
 def _shares_no_changes() -> bool:
-    """Whether pandas' tables are copies of one another as soon as one of them is changed, as from its version 3 on."""
-    import pandas as pd  # which is there, since it has made a table
+    """Return whether pandas' tables behave as copies of one another when one is changed, as from its version 3 on."""
+    import pandas as pd  # importable, since it has made a table
 
     return int(pd.__version__.partition(".")[0]) >= 3
 
 
 def structure_of(table: Any) -> Any:
-    """What a trace over a Series or a DataFrame depends on besides its values."""
+    """Return what a trace over a Series or a DataFrame depends on besides its values."""
     columns = tuple(table.columns) if type(table).__name__ == "DataFrame" else None
     labels = table.index
     if counts(labels):

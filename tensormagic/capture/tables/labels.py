@@ -1,4 +1,4 @@
-"""The labels of rows, as pandas has them: those that a slice or a mask chooses, and whether an index says where rows are."""
+"""The labels of rows in pandas: those that a slice or a mask selects, and whether an index selects by position."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tensormagic.ir.type import Size, hint
 
 
 class Chosen:
-    """The labels of rows that a slice or a mask chooses."""
+    """Represents the labels of rows that a slice or a mask selects."""
 
     def __init__(self, labels: Any, index: Any) -> None:
         self.labels = labels
         self.index = index
 
     def equals(self, other: Any) -> bool:
-        """Whether others are the same for sure."""
+        """Return whether other labels are surely the same."""
         return isinstance(other, Chosen) and self.labels.equals(other.labels) and _same(self.index, other.index)
 
     def __len__(self) -> int:
@@ -34,24 +34,24 @@ def _same(first: Any, second: Any) -> bool:
 
 
 def is_array(value: Any) -> bool:
-    """Whether an index is an array with axes."""
+    """Return whether an index is an array with axes."""
     return isinstance(value, Tensor | np.ndarray) and bool(value.ndim)
 
 
 def is_place(value: Any) -> bool:
-    """Whether the bound of a slice is a row position."""
+    """Return whether the bound of a slice is a row position."""
     whole = isinstance(value, int | np.integer) or (isinstance(value, Tensor) and value.dtype.kind in "iu")
     return value is None or (whole and not isinstance(value, bool))
 
 
 def kind_of(labels: Any) -> str:
-    """The dtype kind of an index of labels."""
+    """Return the dtype kind of an index of labels."""
     own = labels.labels if isinstance(labels, Chosen) else labels
     return kind_of(own) if isinstance(own, Chosen) else str(getattr(own.dtype, "kind", "O"))
 
 
 def whole_of(labels: Any) -> Any:
-    """The index of rows that were chosen by a slice or by a mask."""
+    """Return the labels as one index, with selections by a slice or a mask applied."""
     if not isinstance(labels, Chosen):
         return labels
     index = labels.index if isinstance(labels.index, slice) else np.asarray(labels.index)
@@ -59,7 +59,7 @@ def whole_of(labels: Any) -> Any:
 
 
 def counts(labels: Any) -> bool:
-    """Whether labels are the places themselves."""
+    """Return whether labels are the row positions themselves."""
     return type(labels).__name__ == "RangeIndex" and labels.start == 0 and labels.step == 1
 
 
@@ -73,7 +73,7 @@ def check_length(mask: Any, rows: Size, *, table: bool) -> None:
 
 
 class Accessor:
-    """``loc``, ``iloc``, ``at`` and ``iat`` of a table."""
+    """Represents ``loc``, ``iloc``, ``at`` or ``iat`` of a table."""
 
     def __init__(self, owner: Any, name: str) -> None:
         self._owner, self._name = owner, name

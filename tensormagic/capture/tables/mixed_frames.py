@@ -1,4 +1,4 @@
-"""DataFrames with columns of several kinds as arguments: a column of numbers is a lazy array, the others are refused where they are read.
+"""DataFrames with columns of several kinds as arguments: numeric columns become lazy arrays, reading another one is refused.
 
 pandas is not imported. What pandas does with such a table as a whole is not captured, and refused by name.
 """
@@ -20,7 +20,7 @@ Build = Callable[[Iterator[Any]], Any]
 
 
 def arrays_of(table: Any) -> dict[Any, np.ndarray[Any, Any]] | None:
-    """The numeric columns by name; None unless it is a DataFrame with unique names and such a column."""
+    """Return the numeric columns by name; None unless it is a DataFrame with unique names and such a column."""
     if not is_table(table) or type(table).__name__ != "DataFrame" or not table.columns.is_unique:
         return None
     found = {k: numbers_of(column, f"table[{k!r}]") for k, column in table.items() if column.dtype != object}
@@ -28,7 +28,7 @@ def arrays_of(table: Any) -> dict[Any, np.ndarray[Any, Any]] | None:
 
 
 def collect(table: Any, leaves: list[Any]) -> Build | None:
-    """Append a DataFrame's numeric columns to ``leaves``; returns a function that rebuilds it with others, or None."""
+    """Append a DataFrame's numeric columns to ``leaves``; return a function that rebuilds it with others, or None."""
     arrays = arrays_of(table)
     if arrays is None:
         return None
@@ -44,12 +44,12 @@ def collect(table: Any, leaves: list[Any]) -> Build | None:
 
 
 def form_of(table: Any, arrays: dict[Any, np.ndarray[Any, Any]]) -> Any:
-    """What a trace over such a DataFrame depends on beside its numbers."""
+    """Return what a trace over such a DataFrame depends on beside its numbers."""
     return (structure_of(table), tuple(map(str, table.dtypes)), tuple(arrays))
 
 
 class Columns:
-    """A DataFrame whose numeric columns are lazy arrays.
+    """Represents a DataFrame whose numeric columns are lazy arrays.
 
     Parameters
     ----------
@@ -124,29 +124,29 @@ class Columns:
 
     @property
     def shape(self) -> tuple[Any, int]:
-        """The numbers of rows and columns."""
+        """Return the numbers of rows and columns."""
         return next(iter(self._found.values())).shape[0], len(self.columns)
 
     @property
     def index(self) -> Any:
-        """The labels of the rows."""
+        """Return the labels of the rows."""
         return next(iter(self._found.values())).index
 
     @property
     def values(self) -> Tensor:
-        """The numbers, where all columns hold some."""
+        """Return the numbers, if all columns are numeric."""
         return self.to_numpy()
 
     def items(self) -> Iterator[tuple[Any, Labelled]]:
-        """Each column with its name."""
+        """Return an iterator over the columns with their names."""
         return ((name, self._column(name)) for name in self.columns)
 
     def keys(self) -> Any:
-        """The names of the columns."""
+        """Return the names of the columns."""
         return self.columns
 
     def to_numpy(self, dtype: Any = None, *, names: list[Any] | None = None) -> Tensor:
-        """The numbers in an array of the dtype that pandas makes of the columns' own."""
+        """Return the numbers in an array of the dtype that pandas makes of the columns' dtypes."""
         parts = [self._column(name).to_numpy() for name in names or self.columns]
         kinds = {p.dtype.kind == "b" for p in parts}
         if len(kinds) > 1 and dtype is None:

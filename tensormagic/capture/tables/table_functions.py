@@ -1,4 +1,4 @@
-"""NumPy's functions that ask a Series or a DataFrame for its own method: pandas' result, with labels. All others see arrays."""
+"""NumPy's functions that call the method of a Series or a DataFrame: they return pandas' result, with labels. All others see arrays."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def in_numpys_functions() -> None:
 
 
 def _handed_on(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
-    """A NumPy function that passes labelled data to pandas' method, which skips gaps."""
+    """Return a NumPy function that passes labelled data to pandas' method, which skips gaps."""
 
     @functools.wraps(own)
     def call(a: Any, *args: Any, **options: Any) -> Any:
@@ -44,7 +44,7 @@ def _handed_on(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _by_method(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of single elements: its result has the labels."""
+    """Return an elementwise function whose result has the labels of its argument."""
 
     @functools.wraps(own)
     def call(a: Any, *args: Any, **options: Any) -> Any:
@@ -56,7 +56,7 @@ def _by_method(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _turned(own: Callable[..., Any]) -> Callable[..., Any]:
-    """The transpose of a table, in which labels and columns change places."""
+    """Return ``np.transpose`` for tables, with labels and columns exchanged."""
 
     @functools.wraps(own)
     def call(a: Any, *args: Any, **options: Any) -> Any:
@@ -66,7 +66,7 @@ def _turned(own: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _squeezed(own: Callable[..., Any]) -> Callable[..., Any]:
-    """``squeeze`` for labelled data, which stay labelled if no axis goes."""
+    """Return ``np.squeeze`` for labelled data, which stay labelled if no axis is removed."""
 
     @functools.wraps(own)
     def call(a: Any, *args: Any, **options: Any) -> Any:

@@ -17,7 +17,7 @@ from tensormagic.ops.leaf import Source, input_node, open_type
 
 
 def fresh_input(value: Any, name: str) -> Node:
-    """An input without a value, of the type of ``value`` with its sizes left open."""
+    """Return an input without a value, of the type of ``value`` with its sizes left open."""
     source = Source(name)
     value = door.variable(value, name)
     if isinstance(value, np.ndarray):
@@ -28,24 +28,24 @@ def fresh_input(value: Any, name: str) -> Node:
 
 
 def abstract_tensor(value: Any, name: str) -> Tensor:
-    """A lazy array that stands for an argument."""
+    """Return a lazy array that stands for an argument."""
     return _own(fresh_input(value, name), name)
 
 
 def found_input(value: Any, name: str, capture: Capture) -> Tensor:
-    """A lazy array for something that a trace has found to be read."""
+    """Return a lazy array for a value that a trace has found to be read."""
     found = abstract_tensor(value, name)
-    found.place.buffer.born = 0  # it was there before, also where code that is tried out meets it first
+    found.place.buffer.born = 0  # it existed before, even if code on trial reads it first
     capture.inputs.values[found.node] = value
     return found
 
 
 def stand_in_tensor(node: Node, name: str) -> Tensor:
-    """A lazy array for an argument, valid only inside the function; ``name`` is for messages."""
+    """Return a lazy array for an argument, valid only inside the function; ``name`` is for messages."""
     context.stands_in(node)
     return _own(node, name)
 
 
 def _own(node: Node, name: str) -> Tensor:
-    """A lazy array of its own."""
+    """Return a lazy array with a buffer of its own."""
     return Tensor(Place(Buffer(node, None, name, argument=True)))

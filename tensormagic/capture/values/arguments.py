@@ -1,4 +1,4 @@
-"""How NumPy's arguments are read in captured code: operands, axes, shapes, options that are not given, and ``out=``."""
+"""Reads NumPy's arguments in captured code: operands, axes, shapes, omitted options, and ``out=``."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ MISSING = np._NoValue  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's own 
 
 
 def given(value: Any) -> bool:
-    """Whether an option is given."""
+    """Return whether an option is given."""
     return value is not None and value is not MISSING
 
 
 def agreeing(node: Node, left: Size, right: Size, message: str) -> Node:
-    """``node``, if two sizes agree; else a ShapeError now, or a ValueError when the graph runs."""
+    """Return ``node`` if two sizes agree; else raise a ShapeError now, or a ValueError when the graph runs."""
     if not same(left, right):
         raise ShapeError(message)
     if left == right:
@@ -49,7 +49,7 @@ def agreeing(node: Node, left: Size, right: Size, message: str) -> Node:
 
 
 def by_mode(index: Node, extent: Any, mode: str) -> Node:
-    """Indices by ``mode=``: wrapped, clipped, or unchanged if an index out of bounds is an error."""
+    """Return indices by ``mode=``: wrapped, clipped, or unchanged if an index out of bounds is an error."""
     if mode == "wrap":
         return remainder(index, extent)
     if mode == "clip":
@@ -60,7 +60,7 @@ def by_mode(index: Node, extent: Any, mode: str) -> Node:
 
 
 def pad_empty_axes(x: Node, axes: Sequence[int], value: float) -> Node:
-    """``x`` with one element of ``value`` along each of ``axes`` that is empty, also if that is data-dependent."""
+    """Return ``x`` with one element of ``value`` along each of ``axes`` that is empty, also if that is data-dependent."""
     for axis in axes:
         extent = x.type.shape[axis]
         if is_at_least(extent, 1):
@@ -73,20 +73,20 @@ def pad_empty_axes(x: Node, axes: Sequence[int], value: float) -> Node:
 
 
 def tensor(value: Any) -> Tensor:
-    """``value`` as a lazy array; for labelled data the values alone, as ``np.asarray`` gives them."""
+    """Return ``value`` as a lazy array; for labelled data the values alone, as ``np.asarray`` gives them."""
     if not isinstance(value, Tensor):
         return wrap(node_of(value))
     return Tensor(value.place) if value.has_labels else value
 
 
 def strong(value: Any) -> Tensor:
-    """``value`` as a lazy array; a Python number becomes a NumPy scalar, as in NumPy's functions."""
+    """Return ``value`` as a lazy array; a Python number becomes a NumPy scalar, as in NumPy's functions."""
     found = tensor(value)
     return wrap(to_form(found.node, "scalar")) if found.type.form == "python" else found
 
 
 def axis_of(axis: Any) -> Any:
-    """An axis argument as an int, a tuple of ints, or None."""
+    """Return an axis argument as an int, a tuple of ints, or None."""
     if axis is None:
         return None
     if isinstance(axis, tuple):
@@ -97,19 +97,19 @@ def axis_of(axis: Any) -> Any:
 
 
 def listed_axes(axis: Any) -> Any:
-    """An axis argument that may be a list, too."""
+    """Return an axis argument that may be a list, too."""
     return axis_of(tuple(axis) if isinstance(axis, list) else axis)
 
 
 def array_alone(value: Any, attribute: str = "ndim") -> Tensor:
-    """An array, for a function of NumPy's that takes no list for one: it asks for an ``attribute`` first."""
+    """Return an array; raise AttributeError for a list, in a function of NumPy's that reads an ``attribute`` first."""
     if isinstance(value, list | tuple):
         raise AttributeError(f"{type(value).__name__!r} object has no attribute {attribute!r}")  # noqa: TRY004 (Python's own)
     return tensor(value)
 
 
 def of_rank(x: Node, rank: int) -> Node:
-    """Values to be stored into an array of ``rank`` axes: leading axes of 1 are added or removed."""
+    """Return values to be stored into an array of ``rank`` axes: leading axes of 1 are added or removed."""
     shape = x.type.shape
     more = len(shape) - rank
     if more > 0 and all(s == 1 for s in shape[:more]):
@@ -118,12 +118,12 @@ def of_rank(x: Node, rank: int) -> Node:
 
 
 def one_axis(axis: Any, rank: int) -> int:
-    """A single axis, counted from the first."""
+    """Return a single axis, counted from the first."""
     return normalise_axis(axis, rank)
 
 
 def several_axes(axis: Any, rank: int) -> tuple[int, ...]:
-    """One axis or several, in the order that they are given in, each once."""
+    """Return one axis or several, in the order given, each once."""
     axes = tuple(one_axis(a, rank) for a in (axis if isinstance(axis, tuple | list) else (axis,)))
     if len(set(axes)) < len(axes):
         raise ValueError("repeated axis")
@@ -131,13 +131,13 @@ def several_axes(axis: Any, rank: int) -> tuple[int, ...]:
 
 
 def reduced_axis(axis: Any, rank: int) -> Any:
-    """The axis argument of a fold; for a rank-0 array, 0 and -1 mean no axis, as in NumPy."""
+    """Return the axis argument of a fold; for a rank-0 array, 0 and -1 mean no axis, as in NumPy."""
     found = axis_of(axis)
     return None if not rank and found in (0, -1) and not isinstance(found, tuple) else found
 
 
 def order_letter(order: Any, allowed: str = "CFAK") -> str:
-    """The letter of a memory order, checked to be one of ``allowed``."""
+    """Return the letter of a memory order, checked to be one of ``allowed``."""
     if not isinstance(order, str):
         raise TypeError(f"order must be str, not {type(order).__name__}")
     letter = order.upper()
@@ -149,7 +149,7 @@ def order_letter(order: Any, allowed: str = "CFAK") -> str:
 
 
 def shape_of(shape: Any) -> tuple[Size, ...]:
-    """A shape that captured code has written."""
+    """Return a shape as captured code has written it, with each extent as a size."""
     if isinstance(shape, np.ndarray):
         shape = shape.tolist()
     elif isinstance(shape, Tensor) and shape.ndim == 1:
@@ -169,12 +169,12 @@ def shape_of(shape: Any) -> tuple[Size, ...]:
 
 
 def extent_number(x: Node, axis: int) -> int:
-    """The extent of an axis as a number, to which the graph is then restricted."""
+    """Return the extent of an axis as a number, to which the graph is then restricted."""
     return operator.index(wrap(x).shape[axis])
 
 
 def known(value: Any, name: str) -> Any:
-    """The value of an argument that must be known at capture; raises an error that names it otherwise."""
+    """Return the value of an argument that must be known at capture; raises an error that names it otherwise."""
     if not isinstance(value, Tensor):
         return value
     found = static_value(value.node)
@@ -183,11 +183,19 @@ def known(value: Any, name: str) -> Any:
     return found
 
 
-_AS_UFUNCS = {"clip", "round", "fix", "concatenate", "outer", "isposinf", "isneginf"}  # cast their result as ufuncs do
+_AS_UFUNCS = {
+    "clip",
+    "round",
+    "fix",
+    "concatenate",
+    "outer",
+    "isposinf",
+    "isneginf",
+}  # functions that cast their result as ufuncs do
 
 
 def into_out(result: Node, out: Any, name: str) -> Any:
-    """The result, stored into ``out`` if that is given."""
+    """Return the result, stored into ``out`` if that is given."""
     if not given(out):
         return done(result)
     if isinstance(out, tuple) and len(out) == 1:
@@ -198,7 +206,7 @@ def into_out(result: Node, out: Any, name: str) -> Any:
 
 
 def _lazy_in(value: Any) -> Iterator[Tensor]:
-    """The lazy values in an argument, in lists and tuples, too."""
+    """Yield the lazy values in an argument, in lists and tuples, too."""
     if isinstance(value, Tensor):
         yield value
     elif type(value) in {list, tuple}:
@@ -207,7 +215,7 @@ def _lazy_in(value: Any) -> Iterator[Tensor]:
 
 
 def at_capture(function: Any, name: str, *values: Any) -> Any:
-    """``function`` called on values that are known when a cell is captured; refused in a function."""
+    """Return ``function`` of values that are known when a cell is captured; raise if a function is captured."""
     capture = context.current()
     if capture is not None and capture.abstract:
         refuse(f"{name} in a function, where values are not known,", "Compute it in a cell, and pass the result.")

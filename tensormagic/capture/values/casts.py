@@ -1,4 +1,4 @@
-"""NumPy's rules of casting: whether values of one dtype may become those of another, and what NumPy says where they may not."""
+"""NumPy's casting rules: whether values of one dtype may be cast to another, and the error where they may not."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from tensormagic.ops.pointwise import astype
 
 
 def cast_error(own: Any, dtype: Any, rule: str = "safe") -> DTypeError:
-    """NumPy's error for a cast that its rule does not allow."""
+    """Return NumPy's error for a cast that its rule does not allow."""
     return DTypeError(
         f"Cannot cast array data from {np.dtype(own)!r} to {np.dtype(dtype)!r} according to the rule '{rule}'"
     )
 
 
 def check_cast(own: Any, dtype: Any, rule: Any = "safe") -> None:
-    """Refuse, as NumPy does, a cast that a rule does not allow."""
+    """Raise NumPy's error for a cast that a rule does not allow."""
     if not np.can_cast(own, dtype, rule):
         raise cast_error(own, dtype, rule)
 
 
 def cast_to(node: Node, dtype: Any, rule: Any = "safe") -> Node:
-    """``node`` in another dtype, which a rule has to allow."""
+    """Return ``node`` cast to another dtype; raise if the rule does not allow it."""
     check_cast(node.type.dtype, dtype, rule)
     return astype(node, dtype)
 
 
 def loses(own: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
-    """Whether values of another dtype have no imaginary part."""
+    """Return whether a cast to another dtype drops imaginary parts."""
     return own.kind == "c" and dtype.kind not in "cb"
 
 
@@ -43,7 +43,7 @@ def warn_of_loss(own: np.dtype[Any], dtype: Any) -> None:
 
 
 def check_output(dtype: np.dtype[Any], target: np.dtype[Any], name: str) -> None:
-    """Refuse, as NumPy does, results of a ufunc of a dtype that the array they are stored in cannot take."""
+    """Raise NumPy's error if the array that a ufunc's results are stored in cannot take their dtype."""
     if not np.can_cast(dtype, target, "same_kind"):
         raise DTypeError(
             f"Cannot cast ufunc '{name}' output from {dtype!r} to {target!r} with casting rule 'same_kind'",

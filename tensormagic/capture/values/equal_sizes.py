@@ -1,4 +1,4 @@
-"""Data-dependent sizes that must be equal: whoever reads such a size waits for the check at run time."""
+"""Data-dependent sizes that must be equal: whatever reads such a size depends on a check at run time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tensormagic.ops.scalars import scalar
 
 
 def open_equations(node: Node) -> tuple[Guard, ...]:
-    """The equations of sizes under which an array has its assumed shape, in which a size that may be 1 was chosen.
+    """Return the equations of sizes under which an array has its assumed shape, where a size that may be 1 was chosen.
 
     Only nodes that the values come from are visited, as long as they have such a size.
     """
@@ -53,17 +53,17 @@ def _sizes(node: Node) -> list[Size]:
 
 
 def _has(sizes: Iterable[Size], wanted: set[Node]) -> bool:
-    """Whether a size is computed of one that is ``wanted``."""
+    """Return whether a size is computed from one that is ``wanted``."""
     return any(a in wanted for s in sizes for a in atoms(s))
 
 
 def agreed(node: Node, equations: tuple[Guard, ...]) -> Node:
-    """``node``, checked for these equations."""
+    """Return ``node`` with a check for these equations."""
     return reduce(lambda found, guard: related(found, guard, None), equations, node)
 
 
 def agreed_size(size: Size, *nodes: Node) -> Size:
-    """A size of arrays as code is told it; the code may then do without the arrays' values."""
+    """Return a size of arrays as the code sees it, with a check, as the code may not use the arrays' values."""
     if isinstance(size, int) or is_at_least(size, 2):
         return size
     own = set(atoms(size))
@@ -72,7 +72,7 @@ def agreed_size(size: Size, *nodes: Node) -> Size:
 
 
 def related(node: Node, guard: Guard, runs: Node | None) -> Node:
-    """``node``, checked for a relation of sizes: a data-dependent size is not broadcast if it happens to be 1.
+    """Return ``node`` with a check for a relation of sizes: a data-dependent size is not broadcast if it happens to be 1.
 
     If ``runs`` is given, the relation must hold only when that is true.
     """

@@ -1,4 +1,4 @@
-"""Reading by masks and integer arrays, ``x[rows, columns]``: NumPy's rule for the result's axes, on top of one gather."""
+"""Reading by masks and integer arrays, ``x[rows, columns]``: NumPy's rule for the result's axes, by one gather."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tensormagic.ops.move import BROADCAST, broadcast, reshape, transpose
 
 @implements("getitem")
 def getitem(x: Tensor, items: list[Any]) -> Tensor:
-    """``x[items]``, one item an axis (a mask for several), where at least one is an array or a truth value."""
+    """Return ``x[items]``, one item an axis (a mask for several), where at least one is an array or a boolean."""
     index = resolve(*_with_numbers_first(*_with_masks(x, items)), numbers_first=False)
     view, places, arrays = index.view.node, index.places, index.arrays
     if index.mask is not None:
@@ -36,32 +36,32 @@ def getitem(x: Tensor, items: list[Any]) -> Tensor:
 
 
 def _counts(index: Node, extent: Size) -> bool:
-    """Whether it names each place of an axis once, in order: ``np.arange(len(x))``."""
+    """Return whether an index names each place of an axis once, in order: ``np.arange(len(x))``."""
     own = index.args[0] if index.op is BROADCAST and index.type.ndim == 1 else index
     return own.op is IOTA and own.type.shape == (extent,)
 
 
 def _of_each(x: Node, first: int, second: int, index: Node, adjacent: bool) -> Node:
-    """For each place along one axis that which ``index`` names along another: ``x[np.arange(len(x)), index]``."""
+    """Return, for each place along one axis, the element that ``index`` selects along another: ``x[np.arange(len(x)), index]``."""
     shape = x.type.shape
     picked = reshape(broadcast(index, (shape[first],)), tuple(s if k == first else 1 for k, s in enumerate(shape)))
     found = take_along_axis(x, broadcast(picked, tuple(1 if k == second else s for k, s in enumerate(shape))), second)
     rest = [k for k in range(x.type.ndim) if k not in {first, second}]
-    if not adjacent:  # the new axis stands first
+    if not adjacent:  # the new axis comes first
         found = transpose(found, (first, second, *rest))
         return reshape(found, (shape[first], *(shape[k] for k in rest)))
     return reshape(found, tuple(s for k, s in enumerate(shape) if k != second))
 
 
 def _with_numbers_first(x: Tensor, items: list[Any]) -> tuple[Tensor, list[Any]]:
-    """``x[mask, 1]`` as ``x[:, 1][mask]``: numbers known to be in bounds are taken first."""
+    """Return ``x`` and an index with integers in bounds applied first: ``x[mask, 1]`` is ``x[:, 1][mask]``."""
     advanced = [k for k, i in enumerate(items) if not (i is None or isinstance(i, slice))]
     numbers = [k for k in advanced if isinstance(items[k], int | np.integer) and not isinstance(items[k], bool)]
     masks = [k for k in advanced if k not in numbers]
     if not numbers or len(masks) != 1 or not is_mask(items[masks[0]]) or not node_of(items[masks[0]]).type.ndim:
         return x, items
     if advanced[-1] - advanced[0] >= len(advanced) and masks[0]:
-        return x, items  # the picked axis stands first, and would not
+        return x, items  # the selected axis comes first, and would not otherwise
     part: list[Any] = []
     for k, item in enumerate(items):
         if k not in numbers:
@@ -78,7 +78,7 @@ def _with_numbers_first(x: Tensor, items: list[Any]) -> tuple[Tensor, list[Any]]
 
 
 def _with_masks(x: Tensor, items: list[Any]) -> tuple[Tensor, list[Any]]:
-    """The index with each boolean replaced by a mask of one element on an axis of its own."""
+    """Return the index with each boolean replaced by a mask of one element on an axis of its own."""
     if not any(is_mask(i) and not node_of(i).type.ndim for i in items):
         return x, items
     axes: list[Any] = []
@@ -92,7 +92,7 @@ def _with_masks(x: Tensor, items: list[Any]) -> tuple[Tensor, list[Any]]:
 
 
 def _selected(x: Node, mask: Node, first: int) -> Node:
-    """``x`` where a mask of some axes, from ``first`` on, is true."""
+    """Return the part of ``x`` where a mask of some axes, from ``first`` on, is true."""
     behind = x.type.shape[first + mask.type.ndim :]
     merged = reshape(x, (*x.type.shape[:first], mask.type.size, *behind))
     return gather(merged, selection.places(mask), first)

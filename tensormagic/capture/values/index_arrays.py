@@ -1,4 +1,4 @@
-"""What an index with arrays in it names, to be read or stored into: masks, and integers that choose along axes."""
+"""Indices with arrays in them, to be read or stored into: masks, and integers that select along axes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Items = list[Any]
 
 @dataclass(frozen=True)
 class Index:
-    """An index with arrays in it: a view, and the axes of it that arrays select from.
+    """Represents an index with arrays in it: a view, and the axes of it that arrays select from.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Index:
 
 
 def is_mask(item: Any) -> bool:
-    """Whether an index entry is a mask."""
+    """Return whether an index entry is a mask."""
     if isinstance(item, bool | np.bool_):
         return True
     if isinstance(item, list):
@@ -65,7 +65,7 @@ def is_mask(item: Any) -> bool:
 
 
 def chooses(item: Any) -> bool:
-    """Whether an entry is an array, a mask or an integer that is known only when the graph runs."""
+    """Return whether an entry is an array, a mask or an integer that is known only when the graph runs."""
     if item is None or isinstance(item, slice) or item is Ellipsis:
         return False
     return is_mask(item) or getattr(item, "ndim", 0) > 0 or _is_open(item)
@@ -76,14 +76,14 @@ def _is_open(item: Any) -> bool:
 
 
 def kept(item: Any, advanced: bool) -> list[Any]:
-    """What replaces an entry when only slices and new axes are applied."""
+    """Return what replaces an entry when only slices and new axes are applied."""
     if not advanced:
         return [item]
     return [slice(None)] * (node_of(item).type.ndim if is_mask(item) else 1)
 
 
 def resolve(x: Tensor, items: Items, *, numbers_first: bool = True) -> Index:
-    """What the entries select in ``x``, if there are arrays among them; numbers beside a mask are taken first if possible."""
+    """Return what the entries select in ``x``, if there are arrays among them; integers beside a mask are applied first if possible."""
     advanced = [k for k, i in enumerate(items) if not (i is None or isinstance(i, slice))]
     apart = advanced[-1] - advanced[0] >= len(advanced)
     masks = [k for k in advanced if is_mask(items[k])]
@@ -104,7 +104,7 @@ def resolve(x: Tensor, items: Items, *, numbers_first: bool = True) -> Index:
 
 
 def _found(x: Tensor, items: Items, k: int, arrays: Items) -> list[Node]:
-    """The integers of entry ``k``, along the axes that it chooses from; one that is known and out of bounds is an error at once."""
+    """Return the integer arrays of entry ``k``, along the axes it selects from; raise at once for a known one that is out of bounds."""
     item, axis = items[k], _axis(items, k)
     if is_mask(item):
         node = node_of(item)
@@ -123,7 +123,7 @@ def _found(x: Tensor, items: Items, k: int, arrays: Items) -> list[Node]:
 
 
 def shape_of(arrays: Sequence[Node]) -> tuple[Size, ...]:
-    """The common shape of the arrays of an index."""
+    """Return the common shape of the arrays of an index."""
     try:
         return broadcast_shapes([n.type.shape for n in arrays])
     except ShapeError:
@@ -134,12 +134,12 @@ def shape_of(arrays: Sequence[Node]) -> tuple[Size, ...]:
 
 
 def _view(x: Tensor, items: Items, keep: set[int]) -> Tensor:
-    """``x`` with all entries applied but those in ``keep``, whose axes stay whole."""
+    """Return ``x`` with all entries applied but those in ``keep``, whose axes stay whole."""
     return x[(*(part for k, item in enumerate(items) for part in kept(item, k in keep)), Ellipsis)]
 
 
 def _axis(items: Items, k: int) -> int:
-    """The axis of the array that entry ``k`` begins at."""
+    """Return the first axis of the array that entry ``k`` covers."""
     return sum(0 if i is None else node_of(i).type.ndim if is_mask(i) else 1 for i in items[:k])
 
 
@@ -148,7 +148,7 @@ def _axis(items: Items, k: int) -> int:
 
 @dataclass(frozen=True)
 class Arranged:
-    """Index arrays into several axes, converted to indices into one merged axis, the first.
+    """Represents index arrays into several axes, converted to indices into one merged axis, the first.
 
     Parameters
     ----------
@@ -173,16 +173,16 @@ class Arranged:
 
     @property
     def result(self) -> tuple[Size, ...]:
-        """The shape of what the index names."""
+        """Return the shape of what the index selects."""
         return (*self.rest[: self.position], *self.shape, *self.rest[self.position :])
 
     def back(self, stored: Node) -> Node:
-        """The view's value from that of the merged array."""
+        """Return the view's value from that of the merged array."""
         apart = reshape(stored, (*self.extents, *self.rest))
         return transpose(apart, tuple(self.order.index(k) for k in range(len(self.order))))
 
     def taken(self, front: Node) -> Node:
-        """The selected elements, in NumPy's order of axes."""
+        """Return the selected elements, in NumPy's order of axes."""
         found = gather(front, self.indices, 0)
         count = len(self.shape)
         others = range(count, found.type.ndim)
@@ -190,7 +190,7 @@ class Arranged:
 
 
 def arranged(index: Index) -> tuple[Node, Arranged]:
-    """The view with the axes that arrays choose from merged and in front, and how to get back."""
+    """Return the view with the axes that arrays select from merged and in front, and the way back."""
     node = index.view.node
     shape = shape_of(index.arrays)
     places = index.places
@@ -207,7 +207,7 @@ def arranged(index: Index) -> tuple[Node, Arranged]:
 
 
 def fitting(mask: Node, x: Node, first: int) -> Node:
-    """``mask``, which covers axes of ``x`` from ``first`` on, to read or to store: raises where extents differ, or checks that they do not.
+    """Return ``mask`` for the axes of ``x`` from ``first`` on; raise where extents differ, or check it when the graph runs.
 
     An axis of extent 0 fits every axis, as in NumPy: such a mask selects nothing.
     """
@@ -224,7 +224,10 @@ def fitting(mask: Node, x: Node, first: int) -> Node:
 
 
 def _covering(mask: Node, wanted: Sequence[Size]) -> Node:
-    """A mask as long as the axes that it covers, where extents are data-dependent: it is as long as these, or 0, when the graph runs."""
+    """Return a mask extended to the axes that it covers, where extents are data-dependent.
+
+    A check when the graph runs ensures that each extent equals the axis's, or is 0.
+    """
     for axis, (own, extent) in enumerate(zip(wanted, mask.type.shape, strict=True)):
         if own == extent or not (nodes_of(own) or nodes_of(extent)):
             continue
@@ -240,14 +243,14 @@ _NOT_COVERED = "boolean index did not match indexed array: the size of an axis i
 
 
 def names_any(arrays: list[Any]) -> bool:
-    """Whether the arrays of an index surely select elements; otherwise out-of-bounds values do not matter."""
+    """Return whether the arrays of an index surely select elements; otherwise out-of-bounds values do not matter."""
     if any(map(is_mask, arrays)):
         return False
     return all(hint(as_indices(i).type.size) not in {None, 0} for i in arrays)
 
 
 def within_bounds(index: Node, extent: Size, axis: int, x: Tensor) -> None:
-    """Raise for an index that is known and out of bounds, at once."""
+    """Raise at once for an index that is known and out of bounds."""
     known, size = constant_value(index), hint(extent)
     if known is not None and size is not None and known.size and index.type.size != 0:
         wrong = known[(known < -size) | (known >= size)]

@@ -1,4 +1,4 @@
-"""NumPy's indexing, as slices, dropped and new axes, and gathers; what is not captured yet is refused at the line."""
+"""NumPy's indexing, as slices, dropped and new axes, and gathers; unsupported indices are refused at the user's line."""
 
 from __future__ import annotations
 
@@ -24,39 +24,39 @@ from tensormagic.ops.update import set_at
 
 @dataclass(frozen=True)
 class Basic:
-    """A basic index: the part of every axis, and the shape that is left."""
+    """Represents a basic index: the part of every axis, and the resulting shape."""
 
     slices: Slices
     shape: tuple[Size, ...]
 
     def take(self, x: Node) -> Node:
-        """The part of ``x``."""
+        """Return the part of ``x`` that the index selects."""
         return reshape(slice_(x, self.slices), self.shape)
 
     @property
     def part(self) -> tuple[Size, ...]:
-        """The shape of the part before axes are dropped and added."""
+        """Return the shape of the part before axes are dropped and added."""
         return tuple(length for _, length, _ in self.slices)
 
 
 def expand(index: Any, ndim: int) -> list[Any]:
-    """The index with one entry an axis (and None for new ones), its ellipsis spelt out."""
+    """Return the index with one entry an axis (and None for new ones), its ellipsis expanded."""
     items = [_as_mask(listed(i)) for i in (index if isinstance(index, tuple) else (index,))]
     return spelt_out(items, ndim, sum(_axes_used(i) for i in items if i is not Ellipsis and i is not None))
 
 
 def listed(item: Any) -> Any:
-    """An index entry; a tuple or a range in an index is an array of indices, as a list is."""
+    """Return an index entry, with a tuple or a range as a list: an array of indices."""
     return list(item) if isinstance(item, tuple | range) else item
 
 
 def has_ellipsis(index: Any) -> bool:
-    """Whether an ellipsis is written in an index."""
+    """Return whether an ellipsis is written in an index."""
     return index is Ellipsis or (isinstance(index, tuple) and any(i is Ellipsis for i in index))
 
 
 def spelt_out(items: list[Any], ndim: int, used: int) -> list[Any]:
-    """The entries of an index that uses ``used`` of ``ndim`` axes, with the ellipsis expanded to full slices."""
+    """Return the entries of an index that uses ``used`` of ``ndim`` axes, with the ellipsis expanded to full slices."""
     if used > ndim:
         raise BoundsError(f"too many indices for array: array is {ndim}-dimensional, but {used} were indexed")
     ellipses = [k for k, i in enumerate(items) if i is Ellipsis]
@@ -67,7 +67,7 @@ def spelt_out(items: list[Any], ndim: int, used: int) -> list[Any]:
 
 
 def _as_mask(item: Any) -> Any:
-    """A list of truth values as the array that NumPy makes of it."""
+    """Return a list of booleans as the array that NumPy makes of it; other entries unchanged."""
     if isinstance(item, list) and item and all(isinstance(v, bool | list) for v in item):
         found = np.asarray(item)
         return found if found.dtype == bool else item
@@ -85,12 +85,12 @@ _LISTS = list | np.ndarray
 
 
 def is_array(item: Any) -> bool:
-    """Whether an index entry is an array of indices (or a list)."""
+    """Return whether an index entry is an array of indices (or a list)."""
     return isinstance(item, _LISTS) or hasattr(item, "lazy") or (hasattr(item, "ndim") and item.ndim > 0)
 
 
 def basic(items: list[Any], shape: tuple[Size, ...], as_size: Any) -> Basic:
-    """The basic index ``items`` into an array of ``shape``; ``as_size`` turns an entry into a size."""
+    """Return the basic index ``items`` into an array of ``shape``; ``as_size`` turns an entry into a size."""
     slices: list[tuple[Size, Size, int]] = []
     left: list[Size] = []
     axis = 0
@@ -119,10 +119,10 @@ def _integer(item: Any, as_size: Any) -> Size:
 
 
 def _position(index: Size, extent: Size, axis: int, shape: tuple[Size, ...]) -> Size:
-    """An index counted from the front; data-dependent signs and bounds are handled when the graph runs."""
+    """Return an index counted from the front; data-dependent signs and bounds are handled when the graph runs."""
     seen, size = hint(index), hint(extent)
     if seen is not None and size is not None and not -size <= seen < size:
-        if trying():  # it is an error where this way is taken
+        if trying():  # an error only if this branch is taken
             return atom(position(index, extent, axis))
         raise BoundsError(
             f"index {seen} is out of bounds for axis {axis} with size {size}", f"The array has shape {show(shape)}."
@@ -136,7 +136,7 @@ def _position(index: Size, extent: Size, axis: int, shape: tuple[Size, ...]) -> 
 
 
 def _is_negative(index: Size) -> bool | None:
-    """Whether an index counts from the end; None if that is data-dependent."""
+    """Return whether an index counts from the end; None if that is data-dependent."""
     if isinstance(index, int):
         return index < 0
     if not nodes_of(index):
@@ -145,7 +145,7 @@ def _is_negative(index: Size) -> bool | None:
 
 
 def _holds(size: Size) -> bool:
-    """Whether ``size >= 0``: always, or for the shapes seen, with a guard of the slice."""
+    """Return whether ``size >= 0``: always, or for the shapes seen, with a guard of the slice."""
     if is_at_least(size, 0):
         return True
     found = floor_of_nodes(size) if nodes_of(size) else None
@@ -182,7 +182,7 @@ def _length(last: Size, first: Size) -> Size:
 
 
 def _bound(bound: Size, extent: Size, step: int) -> Size:
-    """A slice's bound, counted from the front and clipped to the axis as Python does."""
+    """Return a slice's bound, counted from the front and clipped to the axis as Python does."""
     negative = _is_negative(bound)
     if negative is None:
         below = scalar.less(size_node(bound), 0)
@@ -197,7 +197,7 @@ def _bound(bound: Size, extent: Size, step: int) -> Size:
 
 
 def put_part(part: Basic, old: Node, new: Node) -> Node:
-    """``old`` with a basic part of it replaced."""
+    """Return ``old`` with the part of a basic index replaced."""
     if part.slices and part.slices == tuple((0, size, 1) for size in old.type.shape):
         return reshape(new, part.part)
     return set_at(old, reshape(new, part.part), part.slices)
@@ -205,7 +205,7 @@ def put_part(part: Basic, old: Node, new: Node) -> Node:
 
 @dataclass(frozen=True)
 class Taken:
-    """Where the part lies that a basic index takes.
+    """Represents where the part of a basic index lies in its array.
 
     Parameters
     ----------
@@ -216,11 +216,11 @@ class Taken:
     items: list[Any]
 
     def __call__(self, layout: Layout) -> Layout:
-        """The part of a layout."""
+        """Return the layout of the part, given the array's layout."""
         return _lies(layout, self.items)
 
     def of(self, array: Layout, number: Callable[[Size], int]) -> Layout:
-        """The part of an array; ``number`` gives the number of a size."""
+        """Return the part of an array; ``number`` gives the number of a size."""
 
         def known(item: Any) -> Any:
             return None if item is None else number(item)
@@ -232,7 +232,7 @@ class Taken:
 
 
 def in_sizes(items: list[Any], as_size: Callable[[Any], Size]) -> list[Any]:
-    """An index with its integers as sizes, so that it holds no lazy values beyond the call."""
+    """Return an index with its integers as sizes, so that it holds no lazy values beyond the call."""
 
     def sized(item: Any) -> Any:
         if isinstance(item, slice):
@@ -243,14 +243,9 @@ def in_sizes(items: list[Any], as_size: Callable[[Any], Size]) -> list[Any]:
 
 
 def _lies(layout: Layout, items: list[Any]) -> Layout:
-    """The layout of the part that a basic index takes, with sizes as numbers.
+    """Return the layout of the part that a basic index takes, with sizes as numbers.
 
     A slice with data-dependent bounds along the first remaining axis keeps a contiguous layout.
-
-    Raises
-    ------
-    ValueError
-        For other data-dependent bounds: the layout is not known then.
     """
 
     def number(item: Any) -> Any:

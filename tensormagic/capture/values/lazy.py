@@ -1,4 +1,4 @@
-"""A lazy value: the place that holds its node, and the hook that computes it. Knows no indices, operators or views."""
+"""A lazy value: the place that holds its node, and the hook that computes it. It knows no indices, operators or views."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ SEE_LAZY = (
     __name__.partition(".")[0],
     "IPython.",
     "json.",
-)  # this package, and what has a way of its own for lazy values
+)  # this package, and libraries that handle lazy values themselves
 
 
 class Lazy:
-    """A value not yet computed: its type is known, and it is computed when Python needs it, and kept."""
+    """A value that is not computed yet: its type is known; it is computed when Python needs it, and kept."""
 
     __slots__ = ("__weakref__", "_cached", "place")
-    _held_unread = True  # whether it is known to be there before anybody has read it
+    _held_unread = True  # whether it is known to exist before anything has read it
 
     def __init__(self, place: Place | float) -> None:
-        if not isinstance(place, Place):  # type(x)(2), as of NumPy's numbers
+        if not isinstance(place, Place):  # type(x)(2), as for NumPy's numbers
             place = Place(Buffer(constant(np.float64(place))))
         self.place = place
         self._cached: tuple[Place, int, Node] | None = None
@@ -59,21 +59,21 @@ class Lazy:
 
     @property
     def __class__(self) -> type[Any]:  # pyright: ignore[reportIncompatibleMethodOverride] (Python lets it be any class)
-        """The class that it has in NumPy or Python, for ``isinstance`` outside of this package: of an array, in the user's code alone."""
+        """Return the class that its value has in NumPy or Python, for ``isinstance``: that of an array only for the user's code."""
         if asked_by(SEE_LAZY):
             return type(self)
         if self.type.form != "array":
             return self._number
-        return self.array_class if asked_by_the_user() else type(self)  # libraries hand it on to what reads memory
+        return self.array_class if asked_by_the_user() else type(self)  # libraries pass it on to code that reads memory
 
     @property
     def array_class(self) -> type[Any]:
-        """The class of the array it stands for."""
+        """Return the class of NumPy's array."""
         return np.ndarray
 
     @property
     def node(self) -> Node:
-        """The node that is the current value."""
+        """Return the node that is the current value."""
         version = self.place.buffer.version
         cached = self._cached
         if cached is None or cached[0] is not self.place or cached[1] != version:
@@ -82,36 +82,36 @@ class Lazy:
 
     @property
     def type(self) -> Type:
-        """dtype, symbolic shape and form."""
+        """Return the type: dtype, symbolic shape and form."""
         return self.node.type
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype, as NumPy would give it."""
+        """Return the dtype, as NumPy would give it."""
         return self.type.dtype
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
+        """Return the number of axes."""
         return self.type.ndim
 
     @property
     def itemsize(self) -> int:
-        """The bytes of one element."""
+        """Return the bytes of one element."""
         return self.dtype.itemsize
 
     @property
     def level(self) -> str:
-        """The level of rewriting for its value; empty for the one in force when it is computed."""
+        """Return the level of rewriting for its value; empty for the one in force when it is computed."""
         return self.place.buffer.level
 
     @property
     def placed(self) -> tuple[str, str]:
-        """The device for its value and how copies are reported; empty for the settings in force when it is computed."""
+        """Return the device for its value and how copies are reported; empty for the settings in force when it is computed."""
         return self.place.buffer.placed
 
     def leveled(self) -> AbstractContextManager[None]:
-        """A block in which its level and its device are in force."""
+        """Return a context in which its level and its device are in force."""
         device, policy = self.place.buffer.placed
         if not self.level and not device:
             return nullcontext()
@@ -125,7 +125,7 @@ class Lazy:
     # what computes it -------------------------------------------------------------------------------------------------
 
     def numpy(self) -> Any:
-        """The value: computed once; the same object after that.
+        """Return the value: computed once; the same object after that.
 
         Returns
         -------
@@ -161,7 +161,7 @@ class Lazy:
         if dtype is not None and np.dtype(dtype) != value.dtype:
             value = value.astype(dtype)
         elif copy or pandas:
-            value = value.copy()  # which stores into what it is given
+            value = value.copy()  # which stores into its argument
         elif copy is None and self.type.form == "array" and asked_by_the_user():
             value = lent(self.place, value)
         numbers_taken.note(self.node, value)
@@ -171,7 +171,7 @@ class Lazy:
         return bytes(self.__array__())
 
     def item(self, *index: Any) -> Any:
-        """The value of one element, as a Python number.
+        """Return the value of one element, as a Python number.
 
         Parameters
         ----------
@@ -201,7 +201,7 @@ class Lazy:
         return value
 
     def tolist(self) -> Any:
-        """The value as nested lists of Python numbers.
+        """Return the value as nested lists of Python numbers.
 
         Returns
         -------
@@ -249,7 +249,7 @@ class Lazy:
         if known is not None:
             return known
         of_several(operator.index, self.type)
-        operator.index(zero_like(self.type))  # of no integer, for which no value is needed
+        operator.index(zero_like(self.type))  # not for an integer, for which no value is needed
         needs_value("an index or a size that depends on data", "Compute it in an earlier cell.")
         value = self.numpy()
         return operator.index(np.asarray(value)[()] if self.type.form == "scalar" else value)
@@ -276,16 +276,16 @@ class Lazy:
 
     @property
     def _class(self) -> str:
-        """The class it stands for, as errors name it."""
+        """Return the name of the class that it stands for, for errors."""
         return {"array": "numpy.ndarray", "scalar": f"numpy.{self.dtype}", "python": str(self.type)}[self.type.form]
 
     @property
     def _number(self) -> type:
-        """The class of the number it stands for."""
+        """Return the class of the number that it stands for."""
         return python_kind(self.type) if self.type.form == "python" else self.dtype.type
 
     def _method_of_number(self, name: str) -> Callable[..., Any]:
-        """A method that numbers have and arrays have not: it computes the number, when it is called."""
+        """Return a method that numbers have and arrays have not: it computes the number, when it is called."""
 
         def method(*args: Any) -> Any:
             unknown = context.current() is not None and not values_are_there()
@@ -299,7 +299,7 @@ class Lazy:
         return method
 
     def specialised(self) -> Any:
-        """The number of Python's that sizes make this, noted as fixed, where code is captured without values; else None."""
+        """Return the Python number that sizes make this, and record it as fixed, where code is captured without values; else None."""
         capture = context.current()
         if capture is None or not capture.abstract or self.type.form != "python":
             return None

@@ -26,7 +26,7 @@ from tensormagic.ops.update import set_at
 
 
 class Element(Tensor):
-    """One value appended in a loop: a slice of an array with an axis for the iterations."""
+    """Represents one value appended in a loop: a slice of an array with an axis for the iterations."""
 
     __slots__ = ("number", "stack")
     _held_unread = False  # there may be thousands, and none of them is read
@@ -55,7 +55,7 @@ class Element(Tensor):
 
 
 class Stack:
-    """The array of the values appended in a loop, one per iteration, in their original form.
+    """Represents the array of the values appended in a loop, one per iteration, in their original form.
 
     Parameters
     ----------
@@ -92,19 +92,19 @@ class Stack:
 
     @property
     def node(self) -> Node:
-        """What it is now."""
+        """Return the array's current node."""
         return self.place.buffer.node
 
     @property
     def array(self) -> Node:
-        """The array that NumPy makes of them."""
+        """Return the array that NumPy makes of them."""
         node = self.place.buffer.node
         if self.types:
             return astype(node, np.result_type(*(t.dtype for t in self.types)))
         return node if self.classes is None else number_classes.of_array(node, [self.classes])
 
     def rows(self, start: int, stop: int) -> Node | None:
-        """NumPy's array of a range of the values; None if these are numbers of several classes."""
+        """Return NumPy's array of a range of the values; None if these are numbers of several classes."""
         if (self.classes is not None and not self.types) or len(set(self.types[start:stop])) > 1:
             return None
         node = self.place.buffer.node
@@ -112,7 +112,7 @@ class Stack:
         return astype(rows, self.types[start].dtype) if self.types else rows
 
     def number_there(self, index: int) -> Any:
-        """The number at an index, if the array is computed and the number's class is known; else None."""
+        """Return the number at an index, if the array is computed and the number's class is known; else None."""
         node = self.place.buffer.node
         if self.form == "array" or (self.classes is not None and not self.types) or not hooks.is_computed(node):
             return None
@@ -122,7 +122,7 @@ class Stack:
         return of_class(found, self.types[index]) if self.types else found
 
     def number(self, part: Node, index: Any) -> Node:
-        """The number at an index, of the class that it has."""
+        """Return the number at an index, with its class."""
         found = to_form(part, self.form)
         if self.types and isinstance(index, int):
             return number_classes.as_class(found, self.types[index])
@@ -133,7 +133,7 @@ class Stack:
 
 
 class Row(NamedTuple):
-    """A row of an array of appended values."""
+    """Represents a row of an array of appended values."""
 
     of: Stack
     number: int
@@ -141,7 +141,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Twins:
-    """What a list of unknown length, and arrays in it, may be identical to.
+    """Records what a list of data-dependent length, and arrays in it, may be identical to.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ NONE = Twins()
 
 
 class Outgrown:
-    """A function's list whose length is known when the graph runs.
+    """Represents a function's list whose length is known only when the graph runs.
 
     Parameters
     ----------
@@ -192,11 +192,11 @@ class Outgrown:
 
     @property
     def has_arrays(self) -> bool:
-        """Whether some of its elements are arrays."""
+        """Return whether some of its elements are arrays."""
         return "array" in self.forms
 
     def listed(self, stacks: Sequence[Any]) -> Any:
-        """The list, if the arrays are given; else an :class:`Outgrown` over other stacks."""
+        """Return the list, if the arrays are given; else an :class:`Outgrown` over other stacks."""
         if not all(isinstance(s, np.ndarray) for s in stacks):
             return Outgrown(stacks, self.forms, self.build, self.classes, self.twins)
         columns = [s.tolist() if f == "python" else [*s] for s, f in zip(stacks, self.forms, strict=False)]
@@ -206,15 +206,15 @@ class Outgrown:
 
 
 def rows_of(values: Any) -> Node | None:
-    """The numbers or arrays of a list that holds the elements of one loop and nothing else, as one array; None for other lists."""
-    if hasattr(values, "stacks"):  # its length is known when the graph runs
+    """Return the elements of a list as one array, if one loop has made all of them; None for other lists."""
+    if hasattr(values, "stacks"):  # its length is known only when the graph runs
         return values.rows
     stack = _stack_of(values)
     return None if stack is None else stack.place.buffer.node
 
 
 def stacked(values: Any) -> Node | None:
-    """The array that NumPy makes of such a list."""
+    """Return the array that NumPy makes of a list made by one loop; None for other lists."""
     if hasattr(values, "stacks"):
         return values.lazy.node
     stack = _stack_of(values)
@@ -222,7 +222,7 @@ def stacked(values: Any) -> Node | None:
 
 
 def numbers_in(values: Any) -> Stack | None:
-    """The array of a list that one loop has made of numbers of one class; None for any other value."""
+    """Return the array of a list that one loop has made of numbers of one class; None for any other value."""
     stack = _stack_of(values) if type(values) is list else None
     if stack is None or stack.form == "array" or stack.classes is not None or stack.types or len(values) == 1:
         return None
@@ -230,12 +230,12 @@ def numbers_in(values: Any) -> Stack | None:
 
 
 def list_of(row: Element, form: Form, count: int) -> list[Element]:
-    """A list of the numbers in a row of an array of appended values."""
+    """Return a list of the numbers in a row of an array of appended values."""
     return [*Stack(row.node, form, count, row=Row(row.stack, row.number)).elements]
 
 
 def array_of_lists(values: Any) -> Node | None:
-    """The array of all lists made in one loop; None for other lists."""
+    """Return the array of all lists made in one loop; None for other lists."""
     rows = [numbers_in(v) for v in values] if isinstance(values, list | tuple) else []
     first = rows[0].row if rows and rows[0] is not None else None
     if first is None or len(first.of.elements) != len(rows):
@@ -245,7 +245,7 @@ def array_of_lists(values: Any) -> Node | None:
 
 
 def runs_of(values: Sequence[Any]) -> list[tuple[Node | None, Sequence[Any]]]:
-    """The items of a list; elements of one loop that follow each other are together, with the array that has them as its rows."""
+    """Return the items of a list in runs: consecutive elements of one loop together, with the array whose rows they are."""
     found = list[tuple[Node | None, Sequence[Any]]]()
     k = 0
     while k < len(values):

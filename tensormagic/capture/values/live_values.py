@@ -1,7 +1,7 @@
-"""Which lazy arrays are still referenced: their values are worth keeping when a graph runs; others are not kept.
+"""Which lazy arrays are still referenced: their values are kept when a graph runs; others are not.
 
-So a variable that each run of a cell computes from itself, ``w = w - rate * grad_w``, starts from a value and not from all runs before,
-and the large values that it had before are let go.
+So a variable that each run of a cell computes from itself, ``w = w - rate * grad_w``, starts from a value and not
+from all runs before, and the large values that it had before are freed.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from tensormagic.ir.node import Node, topological
 from tensormagic.ir.type import hint
 from tensormagic.ops.opaque import ITEM
 
-LONG = 100  # nodes of one demand, above which it keeps values on the way
+LONG = 100  # nodes of one request, above which it keeps intermediate values
 NEAR = 64  # nodes of a lazy array that are searched for shared ones
-MOST_BYTES = 64 << 20  # of one value that is kept
-SEARCH_BYTES = 256 << 20  # of values that are computed before it is looked for those that nobody has any more
-_COSTLY = {"opaque", "contract", "region", "fold"}  # kinds of op that are not one pass with what follows
-LARGE = 4096  # bytes of a value that is let go; smaller ones cost no more than what says how they are computed
+MOST_BYTES = 64 << 20  # bytes of one value that is kept, at most
+SEARCH_BYTES = 256 << 20  # bytes of values computed before unreferenced ones are looked for
+_COSTLY = {"opaque", "contract", "region", "fold"}  # kinds of op that are not fused with what follows
+LARGE = 4096  # bytes of a value that is freed; smaller ones cost no more than the nodes that compute them
 
 
 class Holder(Protocol):
-    """A lazy array, the array that a loop's list is, or the state of a generator."""
+    """A lazy array, the array of a loop's list, or the state of a generator."""
 
     @property
     def node(self) -> Node: ...
@@ -46,19 +46,19 @@ def hold(one: Holder) -> None:
 
 
 def held() -> list[Holder]:
-    """Live objects that can be read; other threads may make more meanwhile."""
+    """Return the live objects that can be read; other threads may make more meanwhile."""
     return [one for one, _ in _with_nodes()]
 
 
 def here() -> list[Holder]:
-    """Live, readable objects made by this thread."""
+    """Return the live, readable objects made by this thread."""
     own = get_ident()
     found = [one for reference in _holders.valuerefs() if reference.key[0] == own and (one := reference()) is not None]
     return [one for one in found if _node(one) is not None]
 
 
 def since(mark: Holder) -> list[Holder]:
-    """Live, readable objects made by this thread after ``mark``, the latest first."""
+    """Return the live, readable objects made by this thread after ``mark``, the latest first."""
     own, found = get_ident(), list[Holder]()
     for reference in reversed(_holders.valuerefs()):
         if reference.key[0] == own and (one := reference()) is not None:
@@ -70,7 +70,7 @@ def since(mark: Holder) -> list[Holder]:
 
 
 def _node(one: Holder) -> Node | None:
-    """The node of ``one``; None for a view whose base has another shape now, or whose shape was refused.
+    """Return the node of ``one``; None for a view whose base has another shape now, or whose shape was refused.
 
     The latter live on in tracebacks, and a notebook holds the last traceback.
     """
@@ -81,7 +81,7 @@ def _node(one: Holder) -> Node | None:
 
 
 def nodes_held() -> set[Node]:
-    """What those are that can be read."""
+    """Return the nodes of all live objects that can be read."""
     return {node for _, node in _with_nodes()}
 
 
@@ -92,18 +92,11 @@ def _with_nodes() -> Iterator[tuple[Holder, Node]]:
 
 
 def on_the_way(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list[Node]:
-    """The nodes of lazy arrays on which ``wanted`` depend and that are worth keeping.
+    """Return the nodes of lazy arrays on which ``wanted`` depend and that are worth keeping.
 
-    Between cells these are values bound before the last cell, the last ones on each path. If a cell asks for a number
-    while it runs, all of them, and what other lazy values start from: the cell goes on from some of them, and may ask
-    again in each iteration of a loop.
-
-    Parameters
-    ----------
-    wanted
-        What is to be computed.
-    is_known
-        Which nodes have values already.
+    Between cells these are values bound before the last cell, the last ones on each path. If a cell needs a number
+    while it runs, all of them, and what other lazy values start from: the cell goes on from some of them, and may
+    need more numbers in each iteration of a loop.
     """
     nodes = nodes_held().difference(wanted)
     stops = {n for n in nodes if not is_known(n) and _is_small(n)}
@@ -117,10 +110,11 @@ def on_the_way(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list
 
 
 def beside(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list[Node]:
-    """Values of lazy arrays worth computing together with ``wanted``.
+    """Return the lazy arrays' nodes worth computing together with ``wanted``.
 
-    These are the other results of an operation of which one is wanted, and the result of a loop, product, factorisation
-    or sum that is run for the second time for something else: the first time, a rule may still avoid it.
+    These are the other results of an operation of which one is wanted, and the result of a loop, product,
+    factorisation or sum that is run for the second time for something else: the first time, a rule may still avoid
+    it.
     """
     costly = [n for n in topological(wanted, stop=is_known) if n.op.kind in _COSTLY and not is_known(n)]
     again = {n for n in costly if n in _run_before} | {n.args[0] for n in wanted if n.op is ITEM}
@@ -132,7 +126,7 @@ def beside(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list[Nod
 
 
 def _shared(held: Node, below: set[Node], is_known: Callable[[Node], bool]) -> list[Node]:
-    """What is worth keeping of a live lazy array: itself, or the nearest nodes that it shares with what is wanted.
+    """Return the nodes worth keeping for a live lazy array: its own, or the nearest ones that it shares with what is wanted.
 
     A slice of an array that was stored into is followed through the stored value, not through the array.
     """
@@ -158,21 +152,14 @@ def _is_small(node: Node) -> bool:
 
 
 def _is_older(node: Node, newest: int) -> bool:
-    """Whether a node was built outside the newest run of a cell; within a cell, intermediate values stay fused."""
+    """Return whether a node was built outside the newest run of a cell; within a cell, intermediate values stay fused."""
     return not newest or any(s.run != newest for s in site.of(node))
 
 
 def let_go(values: Mapping[Node, Any], wanted: Iterable[Node]) -> list[Node]:
-    """The nodes with large values that no lazy array needs, counting those from which uncomputed ones are computed.
+    """Return the nodes whose large values can be freed: no lazy array, and no uncomputed node that one depends on, needs them.
 
     A gradient that goes back through them computes them again.
-
-    Parameters
-    ----------
-    values
-        The values that are kept.
-    wanted
-        What is about to be computed.
     """
     ends = [*wanted, *nodes_held()]
     needed = set(topological(ends, stop=values.__contains__))
@@ -180,5 +167,5 @@ def let_go(values: Mapping[Node, Any], wanted: Iterable[Node]) -> list[Node]:
 
 
 def is_large(value: Any) -> bool:
-    """Whether a value takes more memory than how it is computed."""
+    """Return whether a value takes more memory than the nodes that compute it."""
     return getattr(value, "nbytes", 0) >= LARGE

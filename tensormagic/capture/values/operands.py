@@ -1,4 +1,4 @@
-"""The other operand of a lazy value, as a node: arrays, numbers, lists and objects of libraries."""
+"""Operands of lazy values as nodes: arrays, numbers, lists and objects of libraries."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from tensormagic.ops.move import concatenate, expand_dims
 from tensormagic.ops.move_kind import same, show
 from tensormagic.ops.pointwise import Pointwise, astype
 
-_MOST_PARTS = 100  # of a container, among which an array without a name is looked for
+_MOST_PARTS = 100  # items of a container that is searched for an array without a name
 
 
 class NoOperandError(ForeignError, told_as=DTypeError):
-    """An object used as an array or a number; NumPy decides what to do with it."""
+    """Raised for an object used as an array or a number; NumPy decides what to do with it."""
 
     pythons = True
 
 
 def input_tensor(value: Any, name: str) -> Tensor | None:
-    """The lazy array of a notebook's array or number; None if it is no input."""
+    """Return the lazy array of a notebook's array or number; None if it is no input."""
     if not isinstance(value, np.ndarray | float | complex | np.number) and not is_narrow(type(value)):
         return None
     node = snapshots.lift(door.variable(value, name), name)
@@ -48,7 +48,7 @@ def input_tensor(value: Any, name: str) -> Tensor | None:
 
 
 def node_of(value: Any) -> Node:
-    """The node of an operand: lazy array, array, number, or nested lists of these."""
+    """Return the node of an operand: lazy array, array, number, or nested lists of these."""
     if isinstance(value, Tensor):
         return value.node
     if isinstance(value, Node):
@@ -80,28 +80,28 @@ def node_of(value: Any) -> Node:
 
 
 def is_ours(value: Any) -> bool:
-    """Whether an object is of a class of ours: objects of the user's may have attributes of any name."""
+    """Return whether an object is of one of our classes: user objects may have attributes of any name."""
     return door.package_of(type(value)) == "tensormagic"
 
 
 def as_converted(value: Any, dtype: Any = None) -> Any:
-    """The lazy array of an object that ``np.asarray`` converts, with or without operators; any other value unchanged."""
+    """Return the lazy array of an object that ``np.asarray`` converts, with or without operators; any other value unchanged."""
     if door.is_converted(value) and isinstance(given := door.lazily(value), Tensor):
         return given if dtype is None else given.astype(dtype)
     if isinstance(value, np.ndarray) and values_are_there():
-        door.variable(value)  # NumPy's own stays what it is, and so does what lies in its memory
+        door.variable(value)  # NumPy's own array stays what it is, and so does any that shares its memory
     found = door.converted(value, dtype)
     return value if found is value else wrap(snapshots.of_content(found, _label_of(value)))
 
 
 def _label_of(value: Any) -> str:
-    """The user's name of an object, or the column's name of a Series, or its class."""
+    """Return the user's name of an object, or the column's name of a Series, or its class."""
     column = getattr(value, "name", None) if door.is_table(value) else None
     return _named(value) or (f"column {column!r}" if column is not None else type(value).__name__)
 
 
 def array_of_rows(values: Any) -> Node | None:
-    """NumPy's array of a list that mostly holds elements appended in loops; None for other lists.
+    """Return NumPy's array of a list that mostly holds elements appended in loops; None for other lists.
 
     ``states = [start]`` to which a loop appends becomes the start and one slice of an array, however many elements it
     has.
@@ -123,7 +123,7 @@ def array_of_rows(values: Any) -> Node | None:
 
 
 def _columns_of(values: Any) -> list[Node] | None:
-    """The columns of a list of lists of loop elements, if they are fewer than its rows: a slice of the array each; else None."""
+    """Return the columns, each a slice of an array, of a list of rows of loop elements if they are fewer than the rows; else None."""
     several = isinstance(values, list | tuple) and len(values) > 1 and all(isinstance(v, list | tuple) for v in values)
     last: Sequence[Any] = [*values][-1] if several else ()
     if not 0 < len(last) < len(values) or len({*map(len, values)}) > 1:
@@ -152,7 +152,7 @@ def _joined(rows: Sequence[Node]) -> Node:
 
 
 def _stacked(values: Sequence[Any]) -> Node:
-    """Nested lists, as ``np.array`` reads them."""
+    """Return nested lists as one node, as ``np.array`` reads them."""
     if isinstance(whole := getattr(values, "tensor", None), Tensor):
         return whole.node
     if has_lazy(values):
@@ -170,7 +170,7 @@ def _stacked(values: Sequence[Any]) -> Node:
 
 
 def has_lazy(value: Any) -> bool:
-    """Whether a value is lazy, or a list that holds a lazy value."""
+    """Return whether a value is lazy, or a list or tuple that holds a lazy value."""
     several = isinstance(value, list | tuple)
     return (
         any(map(has_lazy, value))
@@ -180,7 +180,7 @@ def has_lazy(value: Any) -> bool:
 
 
 def name_of(value: Any) -> str:
-    """The user's name of an array that code reached without the cell's namespace."""
+    """Return the user's name of an array that code reached without the cell's namespace."""
     return _named(value) if isinstance(value, np.ndarray) else ""
 
 
@@ -189,12 +189,12 @@ def _named(value: Any) -> str:
     exact = next((name for name, held in names.items() if held is value), "")
     if exact:
         return exact
-    parts = ((name, _part(held, value)) for name, held in reversed(names.items()))  # those of a function are last
+    parts = ((name, _part(held, value)) for name, held in reversed(names.items()))  # the names of a function come last
     return next((name + part for name, part in parts if part), "")
 
 
 def _part(held: Any, value: Any) -> str:
-    """How an array is reached in a container of the user's, or in an object: ``["W1"]``, ``[0]``, ``.w``; else nothing."""
+    """Return how an array is reached in a user's container or object: ``["W1"]``, ``[0]``, ``.w``; empty if it is not in it."""
     kind, items = type(held), list[tuple[str, Any]]()
     if kind is dict and len(held) <= _MOST_PARTS:
         items = [(f"[{door.key_text(k)}]", v) for k, v in held.items() if type(k) in {str, int}]
@@ -206,7 +206,7 @@ def _part(held: Any, value: Any) -> str:
 
 
 def build(op: Pointwise, *operands: Any) -> Tensor:
-    """A pointwise op on operands."""
+    """Return the result of a pointwise op on operands."""
     if any(map(is_huge, operands)):
         others = [node_of(x).type.dtype for x in operands if not is_huge(x)]
         operands = tuple(representable(x, others, op) if is_huge(x) else x for x in operands)

@@ -56,7 +56,7 @@ def _op(name: str) -> Pointwise:
 
 _OPERANDS = (
     Tensor | int | float | complex | np.ndarray | np.generic | list | tuple | range
-)  # built once: that takes long
+)  # built once, as building takes long
 _REPEATED = list | tuple
 _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "divide": operator.truediv, "subtract": operator.sub, "multiply": operator.mul, "remainder": operator.mod, "power": operator.pow,
@@ -73,7 +73,7 @@ def _operand(value: Any) -> bool:
 
 
 def _is_own_sequence(value: Any) -> bool:
-    """Whether a value stands for a range or list of lazy length."""
+    """Return whether a value stands for a range or list of lazy length."""
     return is_ours(value) and hasattr(type(value), "lazy")
 
 
@@ -86,7 +86,7 @@ def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
         if not isinstance(other, _OPERANDS):
             if (
                 getattr(other, "__array_ufunc__", ...) is None
-            ):  # as NumPy's arrays, which leave such operands the operator
+            ):  # as NumPy's arrays, which leave the operator to such operands
                 return NotImplemented
             if is_table(other):
                 return _with_table(name, self, other, reflected=reflected)
@@ -96,7 +96,7 @@ def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
             return NotImplemented
         if not reflected:
             return _power(self, other) if name == "power" else build(op, self, other)
-        if type(other) is complex and self.type.form == "scalar" and self.dtype == np.float64:  # a float, to Python
+        if type(other) is complex and self.type.form == "scalar" and self.dtype == np.float64:  # a float for Python
             return build(op, other, to_form(self.node, "python"))
         return checked_power(other, self) if name == "power" else build(op, other, self)
 
@@ -104,8 +104,8 @@ def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
 
 
 def _of_object(name: str, number: Tensor, other: Any, *, reflected: bool) -> Any:
-    """The result of NumPy (or of Python, for its numbers) for an operator between a number or array and another object."""
-    if number.type.form == "python" and is_itself(other):  # which has no operators
+    """Return the result of NumPy (or of Python, for its numbers) for an operator between a number or array and another object."""
+    if number.type.form == "python" and is_itself(other):  # it has no operators
         sample = zero_like(number.type)
         return _PYTHON[name](other, sample) if reflected else _PYTHON[name](sample, other)
     if number.type.form != "scalar" or not _is_made_one_of_objects(number, other):
@@ -120,14 +120,14 @@ def _of_object(name: str, number: Tensor, other: Any, *, reflected: bool) -> Any
 
 
 def _is_made_one_of_objects(value: Tensor, other: Any) -> bool:
-    """Whether NumPy makes arrays of objects of both, in which numbers are Python's: the object does not ask for the operator."""
+    """Return whether NumPy makes object arrays of both, with Python's numbers in them: the object does not claim the operator."""
     lowest = -1_000_000.0
     own = 0.0 if value.type.form == "array" else lowest
     return is_users_class(type(other)) and getattr(other, "__array_priority__", lowest) <= own
 
 
 def labelled(table: Any) -> Tensor:
-    """The lazy array of a Series or a DataFrame that meets a lazy array: the result has its labels, as in pandas."""
+    """Return the lazy array of a Series or a DataFrame in an operation with a lazy array: the result has its labels, as in pandas."""
     found = tables.labelled(table, name := _name_of_table(table))
     if found is None:
         raise RefusedError(table, name)
@@ -135,7 +135,7 @@ def labelled(table: Any) -> Tensor:
 
 
 def _with_table(name: str, array: Tensor, table: Any, *, reflected: bool) -> Any:
-    """The result of an operator with a table; in a plain cell pandas computes if it has gaps or mixed columns."""
+    """Return the result of an operator with a table; in a plain cell pandas computes if it has gaps or mixed columns."""
     operator_of = _PYTHON[name]
     found = tables.labelled(table, _name_of_table(table)) if context.current() is None else labelled(table)
     if found is None:
@@ -148,7 +148,7 @@ def _name_of_table(table: Any) -> str:
 
 
 def _differs(name: str, array: Tensor, other: Any) -> Any:
-    """An array compared with a non-number: no element is equal."""
+    """Return the result of comparing an array with a non-number: no element is equal."""
     if isinstance(other, numbers.Number):
         raise RefusedError(other, type(other).__name__)
     if array.type.form != "array" or name not in {"equal", "not_equal"}:
@@ -168,13 +168,13 @@ def _differs(name: str, array: Tensor, other: Any) -> Any:
 
 
 def _is_pythons(name: str, number: Tensor, other: Any) -> bool:
-    """Whether an operator between a number and a list or a tuple is Python's, which repeats these: ``[0] * n``."""
+    """Return whether an operator between a number and a list or a tuple is Python's, which repeats these: ``[0] * n``."""
     if number.type.form == "python" and (isinstance(other, range) or _is_own_sequence(other)):
-        return True  # which these have no operators for
+        return True  # these have no operators
     if not isinstance(other, _REPEATED) or number.type.form == "array":
         return False
     if name != "multiply":
-        return number.type.form == "python"  # NumPy's numbers take lists for arrays
+        return number.type.form == "python"  # NumPy's numbers read lists as arrays
     if number.dtype.kind not in ("biu" if number.type.form == "python" else "iu"):
         raise DTypeError(
             f"can't multiply sequence by non-int of type '{number.type}'", "Make it an array: np.array(…)."
@@ -186,7 +186,7 @@ def _is_pythons(name: str, number: Tensor, other: Any) -> bool:
 
 
 def _power(base: Tensor, exponent: Any) -> Tensor:
-    """``base ** exponent``."""
+    """Return ``base ** exponent``."""
     exponent = exponent_of(base, exponent)
     if base.type.form == "python" and type(exponent) is int and exponent < 0 and base.dtype.kind in "biu":
         return build(scalar.power, to_form(astype(base.node, np.dtype(float)), "python"), float(exponent))
@@ -195,17 +195,17 @@ def _power(base: Tensor, exponent: Any) -> Tensor:
     if (
         base.type.form == "python"
         and base.node.op is INPUT
-        and isinstance(base.node["source"], Snapshot)  # and no argument of a derivative's
+        and isinstance(base.node["source"], Snapshot)  # and not an argument of a function that is differentiated
         and isinstance(exponent, int | float)
         and values_are_there()
     ):
-        pow(base.numpy(), exponent)  # which raises where Python does: OverflowError
+        pow(base.numpy(), exponent)  # it raises where Python does: OverflowError
     short = None if is_stored(base.dtype) else _short_power(base, exponent)
     return checked_power(base, exponent) if short is None else build(short, base)
 
 
 def _is_fraction(base: Tensor, exponent: Any) -> bool:
-    """Whether a Python integer is raised to a data-dependent negative one, in a cell, where that is known."""
+    """Return whether a Python integer is raised to a data-dependent exponent that is negative, in a cell, where that is known."""
     if not isinstance(exponent, Tensor) or not values_are_there():
         return False
     whole = all(v.type.form == "python" and v.dtype.kind in "bi" for v in (base, exponent))
@@ -213,7 +213,7 @@ def _is_fraction(base: Tensor, exponent: Any) -> bool:
 
 
 def checked_power(*operands: Any) -> Tensor:
-    """A power that raises NumPy's error for negative integer exponents at once in a cell, so that nothing after it runs."""
+    """Return a power; in a cell, raise NumPy's error for negative integer exponents at once, so that nothing after it runs."""
     result = build(scalar.power, *operands)
     exponent = operands[1]
     whole = result.type.dtype.kind == "i" and result.type.form != "python" and isinstance(exponent, Tensor)
@@ -223,7 +223,7 @@ def checked_power(*operands: Any) -> Tensor:
 
 
 def _short_power(base: Tensor, exponent: Any) -> Pointwise | None:
-    """NumPy's short way for the power of an array, which a few exponents have that stand in the code."""
+    """Return NumPy's shortcut for an array's power with a literal exponent: square, sqrt or reciprocal; None for any other."""
     if base.type.form == "array" and type(exponent) in {int, float}:
         if exponent == 2 and type(exponent) is int:
             return scalar.square
@@ -264,7 +264,7 @@ def _in_place(name: str) -> Callable[[Tensor, Any], Any]:
 
 
 def _refuse_chosen(number: Node) -> None:
-    """In a ``try``, refuse a number of data-dependent choice that is of a dtype which does not fit: it may be of another one."""
+    """Raise, in a ``try``, if a number whose dtype does not fit depends on a branch: for other data it may fit."""
     capture = context.current()
     if capture is not None and capture.attempts.depth and is_region(number) and not number.type.shape:
         refuse("an error that occurs in a `try` only for some data", "Check with `if` instead of `try`.")
@@ -299,7 +299,7 @@ def _unary(name: str) -> Callable[[Tensor], Any]:
 
     def method(self: Tensor) -> Any:
         if name == "invert" and self.type.form == "python" and self.dtype.kind == "b":
-            told(operator.invert, True)  # deprecated from Python 3.12 on
+            told(operator.invert, True)  # deprecated since Python 3.12
         return build(op, self)
 
     return method
@@ -328,7 +328,7 @@ def _matmul(self: Tensor, other: Any) -> Any:
 
 
 def _is_sequence(value: Any) -> bool:
-    """Whether a value is a sequence but no array, which operators such as @ leave to Python."""
+    """Return whether a value is a sequence but no array, which operators such as @ leave to Python."""
     return isinstance(value, list | tuple | range) or _is_own_sequence(value)
 
 
@@ -355,7 +355,7 @@ def _matmul_in_place(self: Tensor, other: Any) -> Any:
 
 
 def divmod_of(self: Tensor, other: Any) -> Any:
-    """``divmod``: the quotient and the remainder."""
+    """Return the quotient and the remainder, as ``divmod``."""
     return _both_parts(self, other)
 
 

@@ -1,4 +1,4 @@
-"""Exponents whose value decides the dtype of a power: numbers of NumPy's, before 2.3."""
+"""Exponents whose value decides the dtype of a power: NumPy's numbers, before NumPy 2.3."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tensormagic.capture.errors.refusal import needs_value
 from tensormagic.capture.numbers.known_values import static_value
 from tensormagic.capture.values.value import Tensor
 
-_SHORT = {-1, 0, 0.5, 1, 2}  # exponents that had operations of their own, in the dtype of the base
+_SHORT = {-1, 0, 0.5, 1, 2}  # exponents with operations of their own, in the dtype of the base
 
 
 def exponent_of(base: Tensor, exponent: Any) -> Any:
-    """The exponent of ``base ** exponent``; a NumPy number becomes Python's, which leaves the dtype alone, if its value allows."""
+    """Return the exponent of ``base ** exponent``; a NumPy number that leaves the dtype alone by its value becomes Python's."""
     numpys = isinstance(exponent, np.generic | np.ndarray | Tensor) and not exponent.shape
     if base.type.form != "array" or not numpys or not _decides():
         return exponent
@@ -37,5 +37,5 @@ def exponent_of(base: Tensor, exponent: Any) -> Any:
 
 @cache
 def _decides() -> bool:
-    """Whether the value of a NumPy number that is an exponent decides the dtype."""
+    """Return whether in this NumPy the value of an exponent that is a NumPy number decides the dtype."""
     return (np.ones(1, np.float32) ** np.float64(2)).dtype == np.float32

@@ -1,6 +1,7 @@
-"""Where an array's elements lie: its strides and flags, as NumPy would have them, or as they are once it is computed.
+"""The strides and flags of lazy arrays, as NumPy would have them, or as they are once computed.
 
-A function knows what arguments it is captured for: where it asks, it is captured anew for arguments that lie otherwise.
+A function knows which arguments it is captured for: where it asks about layout, it is captured anew for arguments
+with another one.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
 
 
 def needs_memory(name: str) -> None:
-    """Refuse a property in which arrays of the same type and shape differ, if code is captured for all of them."""
+    """Raise for a property in which arrays of the same type and shape differ, if code is captured for all of them."""
     capture = context.current()
     if capture is not None and (capture.abstract or capture.heap.trials):
         refuse_layout(name)
 
 
 def refuse_layout(name: str) -> NoReturn:
-    """Refuse what depends on the memory layout of a computed array, which differs from NumPy's in machine code."""
+    """Raise for the memory layout of a computed array, which differs from NumPy's in machine code."""
     raise NeedsPython(
         f".{name} depends on the memory layout of an array, which captured code does not know before it runs",
         "Read it outside the function or the loop; or run the cell with --plain.",
@@ -38,7 +39,7 @@ def refuse_layout(name: str) -> NoReturn:
 
 
 def layout(value: Tensor, name: str) -> Any:
-    """An array that lies in memory as the lazy one does, of elements of the same size."""
+    """Return an array that lies in memory as the lazy one does, with elements of the same size."""
     known = value.place.layout() if not context.trying() else None
     capture = context.current()
     if capture is not None and capture.abstract and known is not None:
@@ -55,24 +56,24 @@ def layout(value: Tensor, name: str) -> Any:
 
 
 def _is_of_library(node: Node) -> bool:
-    """Whether NumPy or SciPy makes an array, in machine code, too."""
+    """Return whether NumPy or SciPy makes an array, also in machine code."""
     return (node.args[0] if node.op is ITEM else node).op.kind == "opaque"
 
 
 def strides(value: Tensor) -> tuple[int, ...]:
-    """``ndarray.strides``."""
+    """Return ``ndarray.strides``."""
     return layout(value, "strides").strides
 
 
 def data(value: Tensor) -> memoryview[Any]:
-    """``ndarray.data``: a read-only copy of the present value; in plain code the memory itself."""
+    """Return ``ndarray.data``: a read-only copy of the present value; in plain code the memory itself."""
     needs_value(".data", node=value.node)
     found = np.asarray(value.numpy())
     return (lent(value.place, found) if context.current() is None else found).data
 
 
 class Flags:
-    """``ndarray.flags``."""
+    """Represents ``ndarray.flags``."""
 
     def __init__(self, tensor: Tensor) -> None:
         object.__setattr__(self, "_tensor", tensor)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def type_text(t: Type, *, actual: bool = True) -> str:
-    """``float64[569, 30]``: a type with the sizes that were seen."""
+    """Return the text of a type with the sizes that were seen: ``float64[569, 30]``."""
     if t.form == "python":
         return str(t)
     sizes = ", ".join(str(h if actual and (h := hint(s)) is not None else s).partition("#")[0] for s in t.shape)
@@ -25,13 +25,13 @@ def type_text(t: Type, *, actual: bool = True) -> str:
 
 
 def place_text(value: Lazy) -> str:
-    """``In[4] line 2``: where the value was written down, by the last run of a cell that has done it."""
+    """Return where the value was written down, by the last run of a cell that has done it: ``In[4] line 2``."""
     places = [s for s in site.of(value.node) if s.role == "value"]
     return str(max(places, key=lambda s: s.run)) if places else ""
 
 
 def describe(value: Lazy) -> str:
-    """The ``repr``: the value if computed or one cheap number, else type and place; NumPy's own in a cell that asks for it."""
+    """Return the ``repr``: the value if computed or one cheap number, else type and place; in a running cell, NumPy's own."""
     capture = context.current()
     if capture is None and is_on_device(value) and (value.type.shape or value.placed[1] == "refuse"):
         return f"Tensor({type_text(value.type)}, on the device)"
@@ -44,13 +44,13 @@ def describe(value: Lazy) -> str:
 
 
 def is_computed(value: Lazy) -> bool:
-    """Whether the value of a lazy array has been computed at its level."""
+    """Return whether the value of a lazy array has been computed at its level."""
     with value.leveled():
         return hooks.is_computed(value.node)
 
 
 def is_on_device(value: Lazy) -> bool:
-    """Whether the value of a lazy array lies on a device alone."""
+    """Return whether the value of a lazy array lies only on a device."""
     with value.leveled():
         return hooks.is_on_device(value.node)
 
@@ -59,7 +59,7 @@ FEW, SMALL = 64, 1_000_000  # operations, and elements of all of them: some mill
 
 
 def _is_cheap(node: Node) -> bool:
-    """Whether a value is one number that a few small operations give."""
+    """Return whether a value is one number that a few small operations compute."""
     if node.type.form == "array":
         return False
     found = topological([node], stop=hooks.is_computed)
@@ -73,7 +73,7 @@ _PLAIN = {"pointwise", "fold", "move", "contract"}  # no loop, no call of a libr
 
 
 def value_text(value: Any) -> str:
-    """A number as Python shows it; an array as NumPy shows it, called a Tensor."""
+    """Return a number as Python shows it; an array as NumPy shows it, called a Tensor."""
     if isinstance(value, np.ndarray):
         return (
             "Tensor("

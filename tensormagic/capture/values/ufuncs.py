@@ -1,4 +1,4 @@
-"""Ufuncs with captured operands: calls, methods, ``out=``, ``where=`` and ``dtype=``, as NumPy has them."""
+"""Ufuncs with captured operands: calls, methods, ``out=``, ``where=`` and ``dtype=``, as in NumPy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ UFUNCS.update({np.deg2rad: scalar.radians, np.rad2deg: scalar.degrees})
 
 
 def op_of(ufunc: Any) -> Pointwise | None:
-    """The op of a ufunc of NumPy or ``scipy.special``."""
+    """Return the op of a ufunc of NumPy or ``scipy.special``; None if there is none."""
     found = UFUNCS.get(ufunc)
     if found is None:
         name = str(ufunc.__name__)
@@ -51,7 +51,7 @@ def op_of(ufunc: Any) -> Pointwise | None:
 
 def call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Apply ``ufunc`` to lazy operands; outside captured code NumPy itself handles what is not captured."""
-    if any(map(is_table, operands)):  # the labelled lazy array takes it from here
+    if any(map(is_table, operands)):  # the labelled lazy array handles it
         return getattr(ufunc, method)(*(labelled(v) if is_table(v) else v for v in operands), **options)
     if context.current() is not None and not is_numpys(ufunc):
         return with_arrays(ufunc if method == "__call__" else getattr(ufunc, method))(*operands, **options)
@@ -79,7 +79,7 @@ def _call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dic
     elif dtype is not None and np.dtype(dtype) != bool:  # which is what comparisons give of operands of any dtype
         operands = tuple(_cast(v, np.dtype(dtype), name) for v in operands)
     op = op_of(ufunc) if method == "__call__" and isinstance(targets[0], Tensor) else None
-    if op is not None:  # the dtype is wrong before the shape is
+    if op is not None:  # NumPy checks the dtype before the shape
         check_output(op.resolve([node_of(v).type for v in operands])[1], targets[0].dtype, name)
     result = _ufunc_result(ufunc, method, operands, options)
     if (
@@ -101,7 +101,7 @@ def _call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dic
 
 
 def in_dtype_of(result: Tensor, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Tensor:
-    """The result in the dtype of a ufunc that another one stands for: of bfloat16 they do not give the same."""
+    """Return the result in the dtype of the ufunc that another one replaces: for bfloat16 they differ."""
     types = [node_of(v).type for v in operands]
     given = [python_kind(t) if t.form == "python" else t.dtype for t in types]
     dtype = ufunc_dtypes(ufunc)(given)[1] if any(is_stored(t.dtype) for t in types) else result.dtype
@@ -118,7 +118,7 @@ _in_numpys_words = in_numpys_words(
 
 
 def _beside(value: Any, dtype: np.dtype[Any], op: Pointwise | None) -> Any:
-    """What is folded, in the dtype that NumPy folds in where ``out`` is of ``dtype``: one that holds both."""
+    """Return the operand of a fold, in the dtype that NumPy folds in where ``out`` is of ``dtype``: one that holds both."""
     node = node_of(value)
     wider = np.result_type(dtype, node.type.dtype)
     truth = op is None or "b" in (node.type.dtype.kind, op.resolve([node.type, node.type])[1].kind)
@@ -126,7 +126,7 @@ def _beside(value: Any, dtype: np.dtype[Any], op: Pointwise | None) -> Any:
 
 
 def _chosen(result: Tensor, out: Any, where: Any) -> Tensor:
-    """The result where the mask ``where`` is true, and ``out`` elsewhere; zeros without ``out``."""
+    """Return the result where the mask ``where`` is true, and ``out`` elsewhere; zeros without ``out``."""
     if where is True:
         return result
     mask = constant(np.asarray(where, bool)) if isinstance(where, list | tuple | int) else node_of(where)
@@ -138,7 +138,7 @@ def _chosen(result: Tensor, out: Any, where: Any) -> Tensor:
 
 
 def _cast(value: Any, dtype: np.dtype[Any], name: str) -> Tensor:
-    """An operand of a ufunc with ``dtype=``, which chooses the loop."""
+    """Return an operand of a ufunc cast to ``dtype=``, which chooses the loop."""
     node = node_of(value)
     if node.type.form != "python" and not np.can_cast(node.type.dtype, dtype, "same_kind"):
         raise DTypeError(
@@ -176,14 +176,14 @@ def _ufunc_result(ufunc: Any, method: str, operands: tuple[Any, ...], options: d
 
 
 def _outer(operands: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
-    """The operands of ``outer`` as those of a call: the first has an axis more for each that the second has."""
+    """Return the operands of ``outer`` as those of a call: the first gets an axis for each axis of the second."""
     nodes = [node_of(v) for v in operands]
     left, right = (wrap(to_form(n, "scalar") if n.type.form == "python" else n) for n in nodes)  # none is weak
     return left.reshape(*left.type.shape, *(1 for _ in right.type.shape)), right
 
 
 def _by_loop(op: Pointwise, operands: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Operands of a ufunc: it takes NumPy's loop for numbers too, where operators of numbers round otherwise."""
+    """Return operands for NumPy's loop: a ufunc uses it for numbers, too, where operators of numbers round otherwise."""
     if not op.numbers:
         return operands
     nodes = [node_of(v) for v in operands]
@@ -194,7 +194,7 @@ def _by_loop(op: Pointwise, operands: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _scalars(operands: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Operands of a ufunc: Python numbers alone make a NumPy scalar, and are weak beside others."""
+    """Return the operands of a ufunc: Python numbers alone make a NumPy scalar, and are weak beside others."""
     nodes = [node_of(v) for v in operands]
     if any(n.type.form != "python" for n in nodes):
         return tuple(nodes)
@@ -202,7 +202,7 @@ def _scalars(operands: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _into(target: Any, result: Tensor, name: str, reduced: bool) -> Any:
-    """Handle ``out=``: store into a lazy array; into an ndarray too, at once, if nothing is being captured."""
+    """Return the result, stored in ``target`` for ``out=``: a lazy array, or an ndarray at once if nothing is being captured."""
     if target is None:
         return result
     if isinstance(target, Tensor):

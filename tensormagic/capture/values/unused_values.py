@@ -21,7 +21,7 @@ from tensormagic.ops.opaque import items
 
 
 class Unused:
-    """The nodes that captured code has computed besides those that it ``used``, from the ``leaves`` of a call."""
+    """Represents the nodes that captured code has computed besides those that it ``used``, from the ``leaves`` of a call."""
 
     def __init__(self, capture: context.Capture, leaves: Iterable[Node], used: Sequence[Node]) -> None:
         known, reached = set(leaves), set(topological(used))
@@ -29,7 +29,7 @@ class Unused:
         self._all = [n for n in topological(capture.order.made) if n not in reached]
         self._new: list[Node] = []
         self._sizes = {a for leaf in known for s in leaf.type.shape for a in atoms(s)}
-        foreign = set[Node]()  # of what stands for an argument within the function
+        foreign = set[Node]()  # stand-ins for arguments within the function
         for node in self._all:
             own = node.op is INPUT and node not in known
             if (own and not isinstance(node["source"], Snapshot)) or any(n in foreign for n in node.needs):
@@ -39,12 +39,12 @@ class Unused:
                 self._sizes |= {a for s in node.type.shape for a in atoms(s)} if own else set()
 
     def guards(self) -> list[Guard]:
-        """What sizes it relies on, where data have no part in them."""
+        """Return the guards on sizes that the unused nodes rely on, where data have no part in them."""
         found = (g for node in self._all for g in guards_of(node))
         return [g for g in found if {*atoms(g[0]), *atoms(g[2])} <= self._sizes]
 
     def before(self, results: list[Node]) -> list[Node]:
-        """The results, the first of which depends on every operation that may fail."""
+        """Return the results, the first of which depends on every operation that may fail."""
         failing = [*(_failing(n) for n in self._new if may_fail(n)), *self._awaited]
         below = {a for n in failing for a in topological(n.needs)}
         last = [n for n in failing if n not in below]
@@ -57,20 +57,20 @@ class Unused:
 
 
 def unused_in_cell(capture: context.Capture, held: Iterable[Node]) -> list[Node]:
-    """What a cell has computed that may fail, and that no value leads to that somebody still has."""
+    """Return the nodes a cell has computed that may fail, and that no value still referenced depends on."""
     made = made_in_cell(capture)
     reached = set(topological(list(held))) if made else set[Node]()
     return [n for n in made if n not in reached]
 
 
 def made_in_cell(capture: context.Capture) -> list[Node]:
-    """What a cell has computed that may fail, of the arguments that functions were called with where these have values."""
+    """Return the nodes a cell has computed that may fail, with the stand-ins inside functions replaced by their arguments."""
     found = within_no_function(capture.order.made, capture.inputs.stand_ins, capture.inputs.behind)
     return list(dict.fromkeys(found))
 
 
 def raises(node: Node) -> bool:
-    """Whether an operation may raise for some values. Arrays of data-dependent size do not count: masked stores replace them."""
+    """Return whether an operation may raise for some values. Arrays of data-dependent size do not count: masked stores replace them."""
     if any(nodes_of(s) for n in (node, *node.args) for t in n.types for s in t.shape):
         return False
     op: Any = node.op
@@ -79,7 +79,7 @@ def raises(node: Node) -> bool:
 
 
 def before_effect(made: Sequence[Node], token: Node) -> Node:
-    """``token``, once all is computed that may fail of what the code has ``made`` since it was there: before it prints, or checks data."""
+    """Return ``token``, after all nodes that may fail among those ``made`` since it: before the code prints, or checks data."""
     new = set(made)
     inside = topological(made, stop=lambda n: n not in new and context.is_built(n))
     for node in inside:
@@ -93,7 +93,7 @@ def before_effect(made: Sequence[Node], token: Node) -> Node:
 
 
 def unused_on_trial(made: Iterable[Node], used: Sequence[Node], known: Container[Node], token: Node) -> Node:
-    """``token``, after all failing nodes that trial code has ``made`` besides those ``used`` or already ``known``."""
+    """Return ``token``, after all failing nodes that trial code has ``made`` besides those ``used`` or already ``known``."""
     reached = set(topological(used, stop=lambda n: n in known))
     inside = topological([n for n in made if n not in reached], stop=lambda n: n in known or n in reached)
     for node in reversed(inside):  # earlier nodes are computed first
@@ -103,7 +103,7 @@ def unused_on_trial(made: Iterable[Node], used: Sequence[Node], known: Container
 
 
 def _failing(node: Node) -> Node:
-    """A node that fails whenever this one does; for a gather, a check of the positions only."""
+    """Return a node that fails whenever this one does; for a gather, a check of the positions only."""
     if node.op in {GATHER, TAKE_ALONG_AXIS} and not node.sized_by:
         axis = node["axis"]
         return make(POSITION, (node.args[1],), extent=node.args[0].type.shape[axis], number=axis)
@@ -111,13 +111,13 @@ def _failing(node: Node) -> Node:
 
 
 def within_no_function(made: Sequence[Node], stand_ins: Sequence[Node], behind: Mapping[Node, Node]) -> list[Node]:
-    """The nodes ``made``, with the ``stand_ins`` for parameters of called functions replaced by their arguments.
+    """Return the nodes ``made``, with the ``stand_ins`` for parameters of called functions replaced by their arguments.
 
     A stand-in for a part of an argument has no node ``behind`` it; nodes that depend on it are left out.
     """
     actual = {n: behind[n] for n in stand_ins if n in behind}
     given, found = list(made), list(made) if not actual else substitute(made, actual)
-    while found != given:  # of a function within another one
+    while found != given:  # for a function within another one
         given, found = found, substitute(found, actual)
     foreign = {n for n in stand_ins if n not in behind}
     if foreign:

@@ -1,4 +1,4 @@
-"""The lazy array: NumPy's operators, methods and indexing on nodes; computing is left to the session."""
+"""The lazy array: NumPy's operators, methods and indexing on nodes; the session computes them."""
 
 from __future__ import annotations
 
@@ -59,11 +59,14 @@ class Tensor(Lazy):
 
     __slots__ = ()
     __array_priority__ = 1000.0
-    has_labels: ClassVar[bool] = False  # which have to agree with those of a table
+    has_labels: ClassVar[bool] = False  # these have to agree with those of a table
 
     @property
     def __pandas_priority__(self) -> int:
-        """Higher than a DataFrame's, so that operations with a Series are lazy, except stores into it and those without derivatives."""
+        """Return a higher priority than a DataFrame's, so that operations with a Series are lazy.
+
+        Not for stores into it, and comparisons, which have no derivatives.
+        """
         frame: Any = inspect.currentframe()
         operation = frame.f_back
         name = getattr(operation.f_locals.get("method"), "__name__", "")
@@ -73,27 +76,27 @@ class Tensor(Lazy):
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The shape: in captured code sizes stay symbolic, elsewhere they are ints."""
+        """Return the shape: in captured code sizes stay symbolic, elsewhere they are ints."""
         return tuple(extent(agreed_size(s, self.node, self.place.buffer.first)) for s in self.type.shape)
 
     @property
     def size(self) -> Any:
-        """The number of elements."""
+        """Return the number of elements."""
         return extent(agreed_size(self.type.size, self.node, self.place.buffer.first))
 
     @property
     def nbytes(self) -> Any:
-        """The bytes of the elements."""
+        """Return the bytes of the elements."""
         return self.size * self.dtype.itemsize
 
     @property
     def T(self) -> Tensor:
-        """The transpose: a view."""
+        """Return the transpose: a view."""
         return self.transpose()
 
     @property
     def base(self) -> Any:
-        """The array that it is a view of, or the notebook's array is; None where the memory is its own."""
+        """Return the array that it is a view of, or that the notebook's array is a view of; None where the memory is its own."""
         strides_and_flags.needs_memory("base")
         buffer = self.place.buffer
         own = getattr(buffer.array, "base", None)
@@ -109,7 +112,7 @@ class Tensor(Lazy):
 
     @property
     def mT(self) -> Tensor:
-        """The transpose of the last two axes: a view."""
+        """Return the transpose of the last two axes: a view."""
         if self.type.form == "scalar":
             raise AttributeError
         if self.ndim < 2:
@@ -118,7 +121,7 @@ class Tensor(Lazy):
 
     @property
     def real(self) -> Tensor:
-        """The real part: a view."""
+        """Return the real part: a view."""
         if self.dtype.kind != "c" and self.type.form == "array":
             return self
         if self.type.form != "array":
@@ -129,7 +132,7 @@ class Tensor(Lazy):
 
     @property
     def imag(self) -> Tensor:
-        """The imaginary part: a view."""
+        """Return the imaginary part: a view."""
         if self.type.form != "array" or self.dtype.kind != "c":
             return read_only(wrap(to_form(scalar.imag(self.node), self.type.form)))
         return self.view_of(
@@ -146,11 +149,11 @@ class Tensor(Lazy):
         if not self.ndim:
             number = self.type.form != "array"
             raise TypeError(f"{self._class!r} object is not iterable" if number else "iteration over a 0-d array")
-        return iter(_InOrder(self))  # an iterator of Python's over a sequence, as for NumPy's arrays
+        return iter(_InOrder(self))  # a Python iterator over a sequence, as for NumPy's arrays
 
     @property
     def gone_over(self) -> Tensor | None:
-        """The array whose elements an iteration gives, by number; None where it gives something else."""
+        """Return the array whose elements an iteration gives, by number; None where it gives anything else."""
         return self
 
     def __delitem__(self, index: Any) -> None:
@@ -171,7 +174,7 @@ class Tensor(Lazy):
         return self if self.type.form == "python" else self.copy("K")
 
     def __deepcopy__(self, memo: Any) -> Tensor:
-        if self.type.form == "python":  # nobody changes a number
+        if self.type.form == "python":  # numbers cannot be changed
             return self
         of_callers = getattr(memo, "copy_of", None)
         return self.copy("K") if of_callers is None else of_callers(self)
@@ -217,7 +220,7 @@ class Tensor(Lazy):
         return method.__get__(self)
 
     def __dir__(self) -> list[str]:
-        """What completion offers: the attributes of arrays, and those that are written for people."""
+        """Return the names that completion offers: the attributes of arrays, and those written for people."""
         arrays = (n for n in object.__dir__(self) if n.startswith("__") or hasattr(np.ndarray, n))
         return sorted({*arrays, *hooks.methods, "grad", "graph", "numpy"})
 
@@ -235,7 +238,7 @@ class Tensor(Lazy):
             return wrap(context.record(to_form(part.take(node), "scalar")))  # a NumPy scalar: no view
         take = part.take if part.shape else lambda x: to_form(part.take(x), "array")
         if any(type(i) not in _BASIC and _is_array_without_axes(i) for i in items):
-            return wrap(context.record(take(node)))  # NumPy chooses by arrays of indices, and copies
+            return wrap(context.record(take(node)))  # NumPy selects by arrays of indices, and copies
         return self.view_of(take, lambda old, new: put_part(part, old, new), Taken(in_sizes(items, as_size)))
 
     def view_of(
@@ -244,15 +247,15 @@ class Tensor(Lazy):
         backward: Callable[[Node, Node], Node] | None,
         moved: Callable[[Any], Any],
     ) -> Tensor:
-        """A view: the part that ``forward`` takes, stored through ``backward``, where ``moved`` says in memory."""
-        number = self.type.form != "array"  # whose memory is nobody else's
+        """Return a view: the part that ``forward`` takes, stored through ``backward``; ``moved`` finds it in memory."""
+        number = self.type.form != "array"  # its memory is shared with nothing
         base = Place(Buffer(to_form(self.node, "array"))) if number else self.place
         view = Tensor(base.view(forward, backward, moved))
         context.record(view.node)
         return view
 
     def reshape(self, *shape: Any, order: str = "C") -> Tensor:
-        """``ndarray.reshape``: a view, where it is one in NumPy."""
+        """Return the array with another shape, as ``ndarray.reshape``: a view, where it is one in NumPy."""
         if order != "C":
             given = shape[0] if len(shape) == 1 else shape
             return hooks.call_numpy(np.reshape, (self, given), {"order": order})
@@ -283,7 +286,7 @@ class Tensor(Lazy):
         return copy
 
     def ravel(self, order: str = "C") -> Tensor:
-        """``ndarray.ravel``: a view of what is contiguous, else a copy."""
+        """Return the array with one axis, as ``ndarray.ravel``: a view of what is contiguous, else a copy."""
         if order != "C":
             return hooks.call_numpy(np.ravel, (self,), {"order": order})
         flat = self.reshape(-1)
@@ -292,7 +295,7 @@ class Tensor(Lazy):
         return flat if copied or layout is None or layout.flags.c_contiguous else flat.copy()
 
     def transpose(self, *axes: Any) -> Tensor:
-        """``ndarray.transpose``: a view."""
+        """Return the array with its axes permuted, as ``ndarray.transpose``: a view."""
         given = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)) else axes
         given = reversed(range(self.ndim)) if not axes or given is None else given
         order = tuple(operator.index(a) for a in given)
@@ -305,21 +308,21 @@ class Tensor(Lazy):
         )
 
     def swapaxes(self, first: int, second: int) -> Tensor:
-        """``ndarray.swapaxes``: a view."""
+        """Return the array with two axes exchanged, as ``ndarray.swapaxes``: a view."""
         order = list(range(self.ndim))
         one, other = normalise_axis(first, self.ndim, "axis1"), normalise_axis(second, self.ndim, "axis2")
         order[one], order[other] = other, one
         return self.transpose(order)
 
     def copy(self, order: str = "C") -> Tensor:
-        """A copy that shares no memory."""
+        """Return a copy that shares no memory."""
         if order != "C" and self.ndim > 1:
             return hooks.call_numpy(np.copy, (self,), {"order": order})
         with self.leveled():
             return in_c_order(wrap(self.node))
 
     def astype(self, dtype: Any, **options: Any) -> Tensor:
-        """``ndarray.astype``."""
+        """Return the array cast to a dtype, as ``ndarray.astype``."""
         copied = options.pop("copy", True)
         if not copied and self.dtype == dtype:
             order = options.get("order", "K") if self.type.form == "array" else "K"
@@ -337,7 +340,7 @@ _BASIC = {int, slice, type(None)}
 
 
 def _is_advanced(item: Any) -> bool:
-    """Whether an index entry is an array of indices, or a truth value."""
+    """Return whether an index entry is an array of indices, or a boolean."""
     return is_array(item) or isinstance(item, bool | np.bool_) or (isinstance(item, Tensor) and item.dtype.kind == "b")
 
 
@@ -353,7 +356,7 @@ def _restore(value: Any) -> Any:
 
 
 class _InOrder:
-    """The elements of an array along its first axis, as an iterator asks for them: its shape may change meanwhile."""
+    """Iterates over the elements of an array along its first axis; its shape may change meanwhile."""
 
     __slots__ = ("_length", "_node", "_of", "_pace")
 
@@ -381,30 +384,30 @@ hooks.array = _array
 
 
 def wrap(node: Node) -> Tensor:
-    """A lazy array of its own for a node, which in a ``try`` must not fail later."""
+    """Return a lazy array with a buffer of its own for a node, which in a ``try`` must not fail later."""
     return Tensor(Place(Buffer(context.met(node))))
 
 
 def done(node: Node) -> Tensor:
-    """A result, noted as built by the user's current expression."""
+    """Return a result, noted as built by the user's current expression."""
     return wrap(context.record(node))
 
 
 def in_c_order(value: Tensor) -> Tensor:
-    """``value``, a copy whose elements lie in C order."""
+    """Return ``value``, marked as a copy whose elements lie in C order."""
     value.place.buffer.ordered = True
     lies_anew(value.node)
     return value
 
 
 def read_only(value: Tensor) -> Tensor:
-    """``value``, which may not be stored into."""
+    """Return ``value``, made read-only."""
     value.place.buffer.writeable = False
     return value
 
 
 def owned(value: Any, *, numbers: bool = False) -> Any:
-    """A function's result for the user: constants get a buffer of their own, since literals may be shared.
+    """Return a function's result for the user: constants get a buffer of their own, since literals may be shared.
 
     Values captured without data or in a trial stay as they are, and so do numbers, unless ``numbers`` is set.
     """
@@ -418,7 +421,7 @@ def owned(value: Any, *, numbers: bool = False) -> Any:
 
 
 def extent(size: Size) -> Any:
-    """A size as captured code sees it: symbolic during a capture, an int elsewhere."""
+    """Return a size as captured code sees it: symbolic during a capture, an int elsewhere."""
     if isinstance(size, int):
         return size
     if context.current() is not None:
@@ -428,13 +431,13 @@ def extent(size: Size) -> Any:
 
 
 def as_size(value: Any) -> Size:
-    """A size that captured code has written: an int, or an expression of sizes."""
+    """Return a size that captured code has written: an int, or an expression of sizes."""
     if isinstance(value, Dim):
         return value
     if isinstance(value, Tensor):
         size = size_of(value.node)
         if size is None or not nodes_of(size):
             return operator.index(value) if size is None else size
-        known = static_value(value.node)  # of sizes and constants alone
+        known = static_value(value.node)  # from sizes and constants alone
         return size if known is None else int(known)
     return operator.index(value)

@@ -1,4 +1,4 @@
-"""What a rule for accuracy may be about, by the text of a function: differences that cancel, roots of squares, logarithms."""
+"""Finds, in the text of a function, what a rule for accuracy may apply to: differences that cancel, roots of squares, logarithms."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from tensormagic.capture.staging.analysis.text_features import (
 
 DIFFERENCE, DEEP, ROOT, LOGARITHM, EXPONENTIAL = "difference", "deep", "root", "logarithm", "exponential"
 POWER, DENOMINATOR, QUOTIENT, DIVISOR = "power", "denominator", "quotient", "divisor"
-_PASSES = 3  # through loops whose iterations Python may run, until names have got what they get
+_PASSES = 3  # passes through loops whose iterations Python may run, until the kinds of names settle
 _LOOPS = ast.For | ast.While
-_POWER = 64  # the largest exponent of which a sum's digits may be taken
+_POWER = 64  # the largest exponent for which the digits of a sum may matter
 
 
 _DIFFERENCES = {DIFFERENCE, DEEP}
@@ -35,14 +35,14 @@ _NONE = frozenset[str]()
 
 
 class Passed(NamedTuple):
-    """Whether a function gives things of one sort, and the names of functions of the user's that it hands such."""
+    """Whether a function returns values of one sort, and the names of user functions that it passes such values to."""
 
     gives: bool = False
     hands: frozenset[str] = _NONE
 
 
 class Told(NamedTuple):
-    """What is told of a function.
+    """Represents what was found in a function.
 
     Parameters
     ----------
@@ -63,14 +63,14 @@ class Told(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """The names of functions of the user's that give things of one sort, and the code of functions that are given such."""
+    """The names of user functions that return values of one sort, and the code of functions that are passed such values."""
 
     givers: frozenset[str] = _NONE
     given: frozenset[CodeType] = frozenset()
 
 
 class Mode(NamedTuple):
-    """Facts about functions that call each other.
+    """Represents facts about functions that call each other.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class Mode(NamedTuple):
     negates: bool = False
 
     def about(self, code: CodeType, calls: frozenset[str]) -> Mode:
-        """The facts that concern one function, which calls certain user functions by name."""
+        """Return the facts that concern one function, which calls certain user functions by name."""
         given = self.steep.given & {code} or (_ELSEWHERE if self.steep.given else self.steep.given)
         return self._replace(
             steep=Flow(self.steep.givers & calls, given),
@@ -111,7 +111,7 @@ NONE = Told({}, holds=False, steep=Passed(), sums=Passed())
 
 
 class Traits(NamedTuple):
-    """What occurs in the text of a function, apart from indices, ranges and sizes.
+    """Represents what occurs in the text of a function, apart from indices, ranges and sizes.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class Traits(NamedTuple):
 
 
 def told(body: list[ast.stmt], code: CodeType, traits: Traits, mode: Mode = ONE) -> Told:
-    """Where a quotient, root or power may be subtracted, a trigonometric function added or subtracted, and the like.
+    """Return where a quotient, root or power may be subtracted, a trigonometric function added or subtracted, and the like.
 
     A name counts as its value. A loop may have a single iteration, which is no loop in captured code; in one of more,
     carried values are unknown to rules, except for loops over items that Python has. A sum counts if anything is
@@ -168,7 +168,7 @@ def told(body: list[ast.stmt], code: CodeType, traits: Traits, mode: Mode = ONE)
 
 @dataclass
 class _Names:
-    """The kinds of values that names have, while a block is traversed.
+    """Records the kinds of values that names have, while a block is traversed.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ class _Names:
     loops: dict[ast.AST, tuple[Any, Any]] = field(default_factory=dict[ast.AST, tuple[Any, Any]])
 
     def block(self, block: list[ast.stmt]) -> None:
-        """Note what there is in a block."""
+        """Record what occurs in a block."""
         for statement in block:
             self.statement(statement)
 
@@ -247,7 +247,7 @@ class _Names:
             self._get(step, step.given)
 
     def _get(self, step: Step, given: Seen) -> None:
-        """Names have got what a statement gives them, and so have those that may be views of the same array."""
+        """Give names the kinds of values that a statement assigns, and likewise the names that may be views of the same array."""
         bound, stored, anew = step.bound, step.stored, step.anew
         made = self._atoms(step.value)
         for name in anew:
@@ -278,7 +278,7 @@ class _Names:
             self.means |= anew
 
     def _loop(self, loop: ast.For | ast.While) -> None:
-        """Go through a loop; through one in a loop not again, where names have got the same as the last time."""
+        """Read a loop; an inner loop is not read again if names have the same kinds as the last time."""
         begins = self._state()
         known = self.loops.get(loop)
         if known is None or known[0] != begins:
@@ -299,31 +299,31 @@ class _Names:
         before = self._other()
         rolled = isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) and name_of(loop.iter.func) == "range"
         self.block(loop.body)
-        if isinstance(loop, ast.While):  # Python runs those whose conditions are no data
+        if isinstance(loop, ast.While):  # Python runs those whose conditions are not data-dependent
             rolled = bool(self._atoms(self.text.seen(loop.test)) & self.solid)
         last: Any = None
         for _ in range(1 if rolled else _PASSES):
-            if rolled:  # what iterations hand on is made of what it is made of, and no more is known
+            if rolled:  # what a loop carries depends on what it is computed from, and no more is known
                 for name, had in before.sets().items():
                     setattr(self, name, had)
             self._join(before)
             if not rolled and last == (last := self._state()):
-                break  # as the pass before has found it
+                break  # as found by the pass before
             self.block(loop.body)
         self._join(before)
         self.block(loop.orelse)
 
     def _state(self) -> tuple[Any, ...]:
-        """What a pass hangs on."""
+        """Return the state that the result of a pass depends on."""
         names = dict(self.atoms), dict(self.base), dict(self.checks)
         return self.sets(), *names, (self.gives, self.adds), set(self.hands), set(self.spreads)
 
     def sets(self) -> dict[str, set[str]]:
-        """Which names have got what, as sets of their own."""
+        """Return the sets of names of each kind, as copies."""
         return {name: set(getattr(self, name)) for name in ("near", "alone", "less", "summed", "multiplied", "means")}
 
     def _other(self) -> _Names:
-        """The same, for another way through the code."""
+        """Return a copy for another path through the code."""
         return replace(self, atoms=dict(self.atoms), base=dict(self.base), **self.sets())
 
     def _join(self, other: _Names) -> None:
@@ -376,7 +376,7 @@ class _Names:
             self._note_handed(call, name, args)
 
     def _note_handed(self, call: ast.Call, name: str, args: tuple[Seen, ...]) -> None:
-        """Record what a user's function is passed, and what it may store into that."""
+        """Record what a user's function is passed, and what it may store into its arguments."""
         given = (*args, *[self.text.seen(k.value) for k in call.keywords])
         if any(self._is_near(a) or self._is_alone(a) for a in given):
             self.hands.add(name)
@@ -438,7 +438,7 @@ class _Names:
         return not made & self.solid or bool(made & self._atoms(one))
 
     def _may_cancel(self, node: ast.AST, kind: str, sides: tuple[Seen, ...]) -> bool:
-        """Whether both sides have a term of the same, where there are sums and products."""
+        """Return whether both sides of a sum or difference may have a common term, where there are sums and products."""
         whole = sides_of(node) if isinstance(node, BINARY) else tuple(node.args[:2])  # type: ignore[attr-defined]
         if kind not in self.kinds or not (any(map(self._is_summed, sides)) and any(map(self._is_multiplied, sides))):
             return False
@@ -455,12 +455,12 @@ class _Names:
         return factors is None or 0.0 in factors.values()
 
     def _atoms(self, value: Seen) -> frozenset[str]:
-        """The parameters that a value is made of."""
+        """Return the parameters that a value depends on."""
         atoms = self.atoms
         return _NONE.union(*[atoms[name] for name in value.names if name in atoms])
 
 
 def _is_small(power: ast.expr) -> bool:
-    """Whether an exponent is a number of at most ``_POWER``."""
+    """Return whether an exponent is a number of at most ``_POWER``."""
     power = power.operand if isinstance(power, ast.UnaryOp) else power
     return isinstance(power, ast.Constant) and isinstance(power.value, int | float) and power.value <= _POWER

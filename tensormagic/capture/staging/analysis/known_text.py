@@ -1,4 +1,4 @@
-"""The texts of functions that have only what is known: arithmetic, items, loops, branches, calls of what may turn out to be known."""
+"""Functions whose text has only known parts: arithmetic, items, loops, branches, calls of what may turn out to be known."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _ERRSTATE = {"np.errstate", "numpy.errstate"}
 
 
 class Written(NamedTuple):
-    """Facts about a function from its text.
+    """Represents facts about a function from its text.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Written(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def written(code: CodeType) -> Written | None:
-    """The facts about a function from its text; None if anything in it is not understood here."""
+    """Return the facts about a function from its text; None if anything in it is not understood here."""
     node = source.found(code)
     if not isinstance(node, ast.FunctionDef):
         return None
@@ -97,7 +97,7 @@ def written(code: CodeType) -> Written | None:
     if not reading.reads(body) or not reading.names.issuperset(code.co_names):
         return None  # not known, or not its source
     if reading.shaped and overwritten(node, reading.shaped):
-        return None  # it would have to be put back
+        return None  # it would have to be undone
     own = set(code.co_varnames)
     if any(name.partition(".")[0] in own for name in (*reading.called, *reading.asked)):
         return None
@@ -111,22 +111,22 @@ def written(code: CodeType) -> Written | None:
 
 
 class _Reading:
-    """One traversal of a text, and what was found."""
+    """Represents one traversal of a text, and what was found."""
 
     def __init__(self) -> None:
         self.called: dict[str, int] = {}
         self.asked: dict[str, None] = {}
         self.names: set[str] = set()
         self.held: set[str] = set()
-        self.shaped: list[str] = []  # names of arrays that get another shape
+        self.shaped: list[str] = []  # names of arrays whose shape is assigned
         self.alone: set[ast.AST] = set()  # expressions that are statements
         self.stores = self.holds = self.negates = self.exponentials = self.multiplies = self.sums = self.products = (
             False
         )
-        self.loops = self.ranges = self.counted = 0  # loops, calls of `range`, and loops that go over one
+        self.loops = self.ranges = self.counted = 0  # loops, calls of `range`, and loops over one
 
     def reads(self, body: list[ast.stmt]) -> bool:
-        """Whether everything is understood. Indices, ranges and sizes are read second: rules are not about them."""
+        """Return whether everything is understood. Indices, ranges and sizes are read second, as rules do not concern them."""
         inside: list[ast.AST] = []
         return self._goes_through([*body], inside, counts=True) and self._goes_through(inside, inside, counts=False)
 
@@ -155,7 +155,7 @@ class _Reading:
         return meets is not None and meets(self, node, pending, inside, counts)
 
     def item(self, node: ast.Subscript, pending: list[ast.AST], inside: list[ast.AST], counts: bool) -> bool:
-        """An item that is read or stored."""
+        """Record an item that is read or stored; return whether it is understood."""
         self.stores = self.stores or node.ctx.__class__ is ast.Store
         if counts and isinstance(node.value, ast.Name):
             self.held.add(node.value.id)
@@ -166,7 +166,7 @@ class _Reading:
     def operation(
         self, node: ast.BinOp | ast.AugAssign | ast.UnaryOp, pending: list[ast.AST], _: list[ast.AST], counts: bool
     ) -> bool:
-        """An operator."""
+        """Record an operator; return whether it is understood."""
         self.stores = self.stores or node.__class__ is ast.AugAssign
         op = node.op.__class__
         self.products = self.products or op is ast.MatMult
@@ -179,28 +179,28 @@ class _Reading:
         return True
 
     def call(self, node: ast.Call, pending: list[ast.AST], inside: list[ast.AST], counts: bool) -> bool:
-        """A call."""
+        """Record a call; return whether it is understood."""
         return self._calls(node, pending, inside, counts=counts)
 
     def attribute(self, node: ast.Attribute, pending: list[ast.AST], inside: list[ast.AST], _: bool) -> bool:
-        """What an array, or a module, is asked for."""
+        """Record an attribute of an array or a module; return whether it is understood."""
         return self._asks(node, inside if node.attr in _SIZES else pending)
 
     def failure(self, node: ast.Raise | ast.Assert, pending: list[ast.AST], inside: list[ast.AST], _: bool) -> bool:
-        """What may end the function."""
+        """Record an ``assert`` or a ``raise``; return whether it is understood."""
         return self._fails(node, pending, inside)
 
     def block(self, node: ast.With, pending: list[ast.AST], _: list[ast.AST], __: bool) -> bool:
-        """A block that has its own say on NumPy's warnings."""
+        """Record a ``with`` block; return whether it only changes NumPy's warnings."""
         pending += node.body
         return all(self._only_warns(item) for item in node.items)
 
     def constant(self, node: ast.Constant, *_: Any) -> bool:
-        """A number."""
+        """Return whether a constant is a number."""
         return not isinstance(node.value, _TEXTS)
 
     def _fails(self, node: ast.Raise | ast.Assert, pending: list[ast.AST], inside: list[ast.AST]) -> bool:
-        """Note what may end the function: a condition, and an error of Python's with a text; False for anything else."""
+        """Record an ``assert`` or a ``raise`` of Python's error with a text; return False for anything else."""
         if isinstance(node, ast.Assert):
             pending.append(node.test)
             return node.msg is None or _is_text(node.msg, inside)
@@ -211,7 +211,7 @@ class _Reading:
         return True
 
     def _only_warns(self, item: ast.withitem) -> bool:
-        """Whether a ``with`` block only changes NumPy's warnings."""
+        """Return whether a ``with`` block only changes NumPy's warnings."""
         call = item.context_expr
         if item.optional_vars or not isinstance(call, ast.Call) or call.args:
             return False
@@ -243,7 +243,7 @@ class _Reading:
         return True
 
     def _calls(self, call: ast.Call, pending: list[ast.AST], inside: list[ast.AST], *, counts: bool) -> bool:
-        """Note what a call calls, and of what: a name, a module's function or a method of an array; False for anything else."""
+        """Record the function that is called: a name, a module's function or a method of an array; return False for anything else."""
         name, into = name_of(call.func), is_into(call)
         if into and call not in self.alone:
             return False
@@ -257,12 +257,12 @@ class _Reading:
         self.stores = self.stores or into or is_store(call)
         of = inside if sizes else pending
         given = [*call.args, *[k.value for k in call.keywords]]
-        by_attribute = isinstance(call.func, ast.Attribute)  # NumPy's functions may be told something by a text
+        by_attribute = isinstance(call.func, ast.Attribute)  # texts may be options of NumPy's functions
         of += [v for v in given if not (by_attribute and isinstance(v, ast.Constant) and isinstance(v.value, str))]
         return self._is_called(call, of)
 
     def _count(self, call: ast.Call, name: str) -> None:
-        """Note what a call is to rules for accuracy."""
+        """Record what a call is for rules for accuracy."""
         logarithm = is_logarithm(call)
         self.negates = self.negates or logarithm or name == "negative"
         self.holds = self.holds or logarithm or is_of_angles(call) or is_quotient(call)
@@ -320,7 +320,7 @@ _MEETS: dict[type[ast.AST], Callable[..., bool]] = {
 
 
 def _is_text(node: ast.expr, inside: list[ast.AST]) -> bool:
-    """Whether a node is the text of an error; the values in it are added to those still to be read."""
+    """Return whether a node is the text of an error; add the values in it to those still to be read."""
     if isinstance(node, ast.JoinedStr):
         values = [v for v in node.values if isinstance(v, ast.FormattedValue)]
         inside += [v.value for v in values]

@@ -1,9 +1,10 @@
-"""Watches Python run a function: whether an operation loses digits that captured code would keep.
+"""Examines operations while Python runs a function: whether one loses digits that captured code would keep.
 
-A rule for accuracy changes a result by more than rounding where an operation of the text cancels, leaves the range of its numbers, or is
-a logarithm near 1. Where none has done that, the result is as good as the best form gives it. A difference that cancels is noted
-(:attr:`Looks.lost`): the function may be run again with differences that are off by some rounding errors (:meth:`Looks.shaken`), and
-where that changes no result, what was lost was of no importance. Any other one is an error here, :class:`Lost`.
+A rule for accuracy changes a result by more than rounding where an operation of the text cancels, leaves the range of
+its numbers, or is a logarithm near 1. Where none has done that, the result is as good as the best form gives it. A
+difference that cancels is recorded (:attr:`Looks.lost`): the function may be run again with differences that are
+perturbed by some rounding errors (:meth:`Looks.shaken`), and where that changes no result, the lost digits did not
+matter. Any other such operation raises :class:`Lost`.
 """
 
 from __future__ import annotations
@@ -42,21 +43,21 @@ _LEAST, _LARGEST = 1e-290, 1e290
 _RANGE = {False: (_LEAST, _LARGEST), True: (1e-30, 1e30)}
 _SHORT = {np.dtype(np.float32), np.dtype(np.complex64)}
 _LONG = {float, int, bool, complex, np.float64, np.int64}
-_LONGEST = 1024  # exponent
-_FINE = 8.0  # times that a difference may be smaller than its sides, whatever it is in and whatever comes
+_LONGEST = 1024  # the largest exponent
+_FINE = 8.0  # how many times smaller than its sides a difference may be, wherever it is and whatever follows
 _INTEGER, _LONGS = np.dtype(np.int64), np.dtype(np.float64)
 _greatest, _smallest = np.maximum.reduce, np.minimum.reduce
-_SMALL = 2**18  # elements of a difference that has cancelled: what has more is not run again
-_ARRAY = 16  # numbers that take as long to look at as a small array
-_SHAKES = 2.0, 4.0  # rounding errors of a side that a difference is off by: between these
-_BLOCK = 2**14  # elements
-_FAR = 2.0**8  # times that a side is larger than such a difference
+_SMALL = 2**18  # elements of a difference that has cancelled: with more, the run is not repeated
+_ARRAY = 16  # numbers whose examination takes as long as a small array's
+_SHAKES = 2.0, 4.0  # a perturbation, in rounding errors of a side: between these
+_BLOCK = 2**14  # elements of a block
+_FAR = 2.0**8  # how many times larger a side is than a perturbed difference
 _ALIKE = {False: 2.0**-30, True: 2.0**-12}
 """How far apart results may be where differences are off, as a part of them."""
 
 
 class Lost(Exception):  # noqa: N818 (it is no error of the user's)
-    """Digits are lost: captured code may keep them."""
+    """Raised where digits are lost that captured code may keep."""
 
 
 def _is_short(*values: Any) -> bool:
@@ -64,7 +65,7 @@ def _is_short(*values: Any) -> bool:
 
 
 class Looks:
-    """Observes the numbers of a run.
+    """Examines the numbers of a run.
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ class Looks:
         self._until = self._begun = self._short = math.inf
 
     def names(self) -> dict[str, Any]:
-        """What looks at operations, by the names that code has for it."""
+        """Return the functions that examine operations, by the names that instrumented code has for them."""
         looks = _OTHERS | {EXPONENTIAL: self._exponential, DENOMINATOR: self._denominator}
         looks |= dict.fromkeys((ROOT, QUOTIENT), self._with_zeros)
         own: dict[str, Any] = {name_of(kind): partial(self._look, look) for kind, look in looks.items()}
@@ -125,9 +126,12 @@ class Looks:
         return own
 
     def shaken(self, sign: float) -> dict[str, Any]:
-        """The same for a run in which differences are perturbed by rounding errors of their sides: up or down at random, times ``sign``."""
+        """Return the functions for a run whose differences are perturbed by rounding errors of their sides.
+
+        Each error is random in size and of a random direction, times ``sign``.
+        """
         own, shaking = self.names(), _Shaking(sign)
-        own |= dict.fromkeys(map(name_of, _OF_VALUES), _as_it_is)  # that has been looked at
+        own |= dict.fromkeys(map(name_of, _OF_VALUES), _as_it_is)  # these values have been examined
         for op, does in _OPERATIONS.items():
             for kind in (DIFFERENCE, DEEP):
                 differs = own[name_of(kind, op)] = partial(shaking.differs, does)
@@ -135,12 +139,12 @@ class Looks:
         return own
 
     def begins(self) -> None:
-        """The run begins now."""
+        """Note that the run begins now."""
         wall = time.perf_counter()
         self._until, self._short, self._begun = wall + self._quick, wall + self._asking / 2, time.thread_time()
 
     def holds(self, stands: Callable[[], bool]) -> bool:
-        """Whether a result has the digits of captured code although a difference has lost some; the quicker test runs first.
+        """Return whether a result has the digits of captured code although a difference has lost some; the quicker test runs first.
 
         ``stands``: whether it is the same with perturbed differences.
         """
@@ -148,11 +152,11 @@ class Looks:
         return first() or second()
 
     def ends(self, result: Any) -> Any:
-        """The result, which must have no inf or nan: otherwise an intermediate value may have overflowed."""
+        """Return the result, which must have no inf or nan: otherwise an intermediate value may have overflowed."""
         if self.blind:
             return result
         if self._zeros and self.under:
-            raise Lost  # what was 0 may be what was too small
+            raise Lost  # a 0 may be a number that was too small
         for whole in result if isinstance(result, tuple | list) else (result,):
             for (part,) in () if whole is None else _blocks(whole):
                 if not np.all(np.isfinite(part)):
@@ -160,7 +164,7 @@ class Looks:
         return result
 
     def _differs(self, does: Callable[[Any, Any], Any], deep: bool) -> Callable[[Any, Any], Any]:
-        """A difference, or a sum, that is looked at."""
+        """Return a function that computes a difference, or a sum, and examines it."""
         less = does is operator.sub
 
         def differs(left: Any, right: Any) -> Any:
@@ -170,7 +174,7 @@ class Looks:
             self._left -= 1
             if self._left < 0 and self._is_excused():
                 return result
-            if isinstance(result, float):  # NumPy's of 64 bits, too
+            if isinstance(result, float):  # NumPy's float64, too
                 if not fabs(result) * _FINE >= fabs(left):
                     self._number(left, right, result, deep)
                 return result
@@ -184,7 +188,7 @@ class Looks:
         return differs
 
     def _look(self, look: Callable[[Any], Any], value: Any) -> Any:
-        """A value that is looked at, where that matters."""
+        """Return a value, after examining it where that matters."""
         if self.narrow and value.__class__ is np.ndarray:
             return value
         self._left -= 1 if value.__class__ is float else _ARRAY
@@ -232,7 +236,7 @@ class Looks:
             self._loses(quotient, deep, short, count)
 
     def _loses(self, quotient: float, deep: bool, short: bool, count: int) -> None:
-        """A difference is so many times smaller than a side; the other side is not much larger then."""
+        """Note that a difference is so many times smaller than a side, which is about as large as the other one."""
         if self._keeps(quotient, deep, short):
             return
         again = not math.isnan(quotient) and count <= _SMALL
@@ -244,25 +248,25 @@ class Looks:
         self.lost = True
 
     def _waits(self) -> bool:
-        """Whether the rules have not been asked, and the run is still so short that to run it twice more takes less."""
+        """Return whether the rules have not been checked yet, and the run is so short that running it twice more takes less time."""
         short = self._asking > 0 and self._excused is not None
         return short and (time.perf_counter() <= self._short or time.thread_time() - self._begun <= self._asking / 2)
 
     def _keeps(self, quotient: float, deep: bool, short: bool) -> bool:
-        """Whether a difference that is so many times smaller than a side has digits enough."""
+        """Return whether a difference that is so many times smaller than a side has digits enough."""
         keeps = quotient <= _MOST[short] and not (deep and quotient * self._worst > _DEEP[short])
         if keeps:
             self._worst = max(self._worst, quotient)
         return keeps
 
     def excuse(self, free: bool) -> None:
-        """No rule sees anything, or one does."""
+        """Note whether no rule applies."""
         self.free = free
         self.blind = free and self._seen_squares() == NO_SQUARES
         self.narrow = free and self._seen_squares() == OF_NUMBERS
 
     def _is_excused(self) -> bool:
-        """Whether no rule applies; asked once, and not counted as time of the run."""
+        """Return whether no rule applies; checked once, and not counted as time of the run."""
         if self._excused is not None:
             wall, own = time.perf_counter(), time.thread_time()
             self.excuse(self._excused())
@@ -272,7 +276,7 @@ class Looks:
         return self.free
 
     def _takes_long(self) -> bool:
-        """Whether the run takes long; the cheap wall clock is asked first, as it is never behind the thread's."""
+        """Return whether the run takes long; the cheap wall clock is read first, as it is never behind the thread's."""
         return time.perf_counter() > self._until and time.thread_time() - self._begun > self._quick
 
     def _exponential(self, value: Any) -> Any:
@@ -286,11 +290,11 @@ class Looks:
         return value
 
     def _denominator(self, value: Any) -> Any:
-        """What is divided by, where exponentials are about: not made of such as are too small to have their digits."""
+        """Return a divisor; raise Lost if it may depend on exponentials too small to have all digits."""
         return _ranged(value) if self._exponentials_under else value
 
     def _with_zeros(self, value: Any) -> Any:
-        """Numbers that are far from the ends of their range, or of NumPy's and 0, where none was too small."""
+        """Return numbers; raise Lost unless they are far from the ends of their range, or 0 where nothing was too small."""
         if _is_within(value):
             return value
         if isinstance(value, np.ndarray | np.generic) and not np.all(value):
@@ -301,12 +305,12 @@ class Looks:
 
 
 def _largest(numbers: Any) -> float:
-    """The largest number of a new array by its size; nan where there is one."""
+    """Return the largest absolute value in a new array; nan if it contains one."""
     return float(_greatest(np.abs(numbers, out=numbers if isinstance(numbers, np.ndarray) else None), axis=None))
 
 
 def _blocks(*values: Any) -> Iterable[tuple[Any, ...]]:
-    """Parts of values that fit the cache: temporaries of large arrays would need new memory, which takes longer."""
+    """Return parts of values that fit the cache: temporaries of large arrays would need new memory, which takes longer."""
     if max(map(np.size, values)) <= _BLOCK:
         return (values,)
     found = np.nditer(values, ["external_loop", "buffered"], buffersize=_BLOCK)
@@ -314,14 +318,14 @@ def _blocks(*values: Any) -> Iterable[tuple[Any, ...]]:
 
 
 def _itself(left: Any, right: Any, result: Any) -> Any:
-    """Where a number is less itself, at one place in memory: 0 has all digits there. None where nowhere."""
+    """Return where a difference subtracts an element from itself, at one place in memory: 0 has all digits there; None if nowhere."""
     arrays = type(left) is type(right) is np.ndarray
     if not arrays or not left.ndim or left.dtype != right.dtype or not np.may_share_memory(left, right):
         return None
     sides = (left.strides, left.shape), (right.strides, right.shape)
     between = left.__array_interface__["data"][0] - right.__array_interface__["data"][0]
     if sides[0] == sides[1] and between:
-        return None  # of a stencil: no element is itself
+        return None  # of a stencil: no element is subtracted from itself
     return _where_alike(*sides, between, result.shape)
 
 
@@ -330,13 +334,13 @@ _Layout = tuple[tuple[int, ...], tuple[int, ...]]
 
 @lru_cache(maxsize=32)
 def _where_alike(left: _Layout, right: _Layout, between: int, shape: tuple[int, ...]) -> Any:
-    """Where two arrays of some strides and shapes, so many bytes apart, have the same element."""
+    """Return where two arrays of some strides and shapes, so many bytes apart, have the same element; None if nowhere."""
     alike = _places(*left, shape) + between == _places(*right, shape)
     return alike if alike.any() else None
 
 
 def _places(strides: tuple[int, ...], own: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    """Where the elements of an array lie in memory, from its first one, when it is made as large as ``shape``."""
+    """Return the byte offsets of the elements of an array from its first one, broadcast to ``shape``."""
     place = np.zeros(shape, np.intp)
     for k, (stride, size) in enumerate(zip(strides, own, strict=True), len(shape) - len(own)):
         index = np.arange(shape[k]).reshape(-1, *[1] * (len(shape) - k - 1))
@@ -345,7 +349,7 @@ def _places(strides: tuple[int, ...], own: tuple[int, ...], shape: tuple[int, ..
 
 
 def _beside(differs: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """What is added to something, or taken away, in place."""
+    """Return a function that examines an in-place sum or difference, and returns its right operand."""
 
     def beside(left: Any, right: Any) -> Any:
         differs(left, right)
@@ -355,7 +359,7 @@ def _beside(differs: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _into(differs: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], None]:
-    """What is stored into an array by a call of NumPy's."""
+    """Return a function that stores an examined sum or difference into an array, as a ufunc with an ``out`` does."""
 
     def into(left: Any, right: Any, target: Any) -> None:
         np.copyto(target, differs(left, right), casting="same_kind")
@@ -372,14 +376,14 @@ def _right(_: Any, right: Any) -> Any:
 
 
 class _Shaking:
-    """What has differences be off by some rounding errors of their sides, where these are much larger."""
+    """Perturbs differences by some rounding errors of their sides, where these are much larger."""
 
     def __init__(self, sign: float) -> None:
         self._sign = sign
         self._draw, self._numbers = random.Random(0).random, np.random.default_rng(0)  # noqa: S311 (no secret)
 
     def differs(self, does: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-        """A difference, or a sum, that is off."""
+        """Return a difference, or a sum, perturbed."""
         result = does(left, right)
         if isinstance(result, float):
             size, most = fabs(result), fabs(left)
@@ -396,7 +400,7 @@ class _Shaking:
         return made[()]
 
     def beside(self, does: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-        """What is added to something, or taken away, in place, so that the result is off."""
+        """Return the right operand of an in-place sum or difference, changed so that the result is perturbed."""
         result = does(left, right)
         if isinstance(result, float):
             off = self.differs(does, left, right) - result
@@ -411,10 +415,10 @@ class _Shaking:
         return made
 
     def _off(self, left: Any, right: Any, result: Any) -> tuple[Any, Any]:
-        """Where numbers are perturbed, and by how much; empty if nowhere."""
+        """Return where numbers are perturbed, and by how much; None and None if nowhere."""
         if result.dtype == _LONGS and 0 < result.size <= _BLOCK:
             quotients = np.asarray(np.divide(left, result))
-            far = np.abs(quotients, out=quotients) > _FAR  # 0 less 0 is not
+            far = np.abs(quotients, out=quotients) > _FAR  # not where 0 is subtracted from 0
         else:
             far = np.abs(left) > _FAR * np.abs(result)
         if not far.any():
@@ -433,12 +437,12 @@ class _Shaking:
 
 
 def _rounding(*values: Any) -> float:
-    """A rounding error of numbers, as a part of them."""
+    """Return the relative rounding error of numbers."""
     return 2.0**-23 if _is_short(*values) else 2.0**-52
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Whether results are the same up to what a first call may lose, number for number."""
+    """Return whether results are the same up to what a first call may lose, number for number."""
     if type(one) is not type(other):
         return False
     if isinstance(one, tuple | list):
@@ -453,7 +457,7 @@ def alike(one: Any, other: Any) -> bool:
 
 
 def _is_within(value: Any) -> bool:
-    """Whether numbers of 64 bits, that are not many, are seen at once to be far from the ends of their range."""
+    """Return whether float64 numbers, if they are not many, are quickly seen to be far from the ends of their range."""
     if isinstance(value, float):
         return _LEAST < fabs(value) < _LARGEST
     if not isinstance(value, np.ndarray) or value.dtype != _LONGS or not 0 < value.size <= _BLOCK:
@@ -463,7 +467,7 @@ def _is_within(value: Any) -> bool:
 
 
 def _ranged(value: Any) -> Any:
-    """Numbers that are far from the ends of their range."""
+    """Return numbers; raise Lost unless they are far from the ends of their range."""
     if _is_within(value):
         return value
     least, most = _RANGE[_is_short(value)]
@@ -475,7 +479,7 @@ def _ranged(value: Any) -> Any:
 
 
 def _logarithmic(value: Any) -> Any:
-    """Numbers whose logarithms have the digits that they have."""
+    """Return numbers; raise Lost if one is so close to 1 that its logarithm loses digits."""
     short = _is_short(_ranged(value))
     for (part,) in _blocks(value):
         if not np.all(np.abs(part - 1) * _MOST[short] > 1):
@@ -484,7 +488,7 @@ def _logarithmic(value: Any) -> Any:
 
 
 def _exponent(value: Any) -> Any:
-    """Exponents that are not large."""
+    """Return exponents; raise Lost if one is large."""
     if not np.all(np.abs(value) <= _LONGEST):
         raise Lost
     return value

@@ -1,7 +1,8 @@
-"""NumPy's functions that only compute of what they are given, by what rules for accuracy may know of their results.
+"""NumPy's functions that only compute from their arguments, grouped by what rules for accuracy may know of their results.
 
-Functions that contain a difference themselves, as ``np.diff`` and ``np.cross``, are not among them: it could not be looked at. Neither are
-functions that lose digits elsewhere than where a logarithm does (``arcsin`` near 1, ``log1p`` near -1), that take functions, or that store.
+Functions that contain a difference themselves, as ``np.diff`` and ``np.cross``, are not among them: it could not be
+examined. Neither are functions that lose digits elsewhere than where a logarithm does (``arcsin`` near 1, ``log1p``
+near -1), that take functions, or that store.
 """
 
 from __future__ import annotations
@@ -108,18 +109,18 @@ INTO_OF_ONE = {
 
 
 def is_in_module(dotted: str, count: int = 0) -> bool:
-    """Whether ``dotted`` is a known function of a module of NumPy's, as ``linalg.inv``, that reads so many arguments by position."""
+    """Return whether ``dotted`` is a known function of a NumPy module, as ``linalg.inv``, that only reads so many positional arguments."""
     module, _, name = dotted.partition(".")
     return name in OF_MODULES.get(module, ()) and count <= most_read(getattr(getattr(np, module), name))
 
 
 @lru_cache(maxsize=256)
 def most_read(function: Any) -> int:
-    """How many arguments by position a function only reads: the next one is where its result goes."""
+    """Return how many positional arguments a function only reads: the next one is where its result is stored."""
     if isinstance(function, np.ufunc):
         return function.nin
     if "out" not in (getattr(function, "__text_signature__", None) or "out"):
-        return _ANY  # to read the text as a signature takes milliseconds the first time
+        return _ANY  # parsing the text as a signature takes milliseconds the first time
     try:
         given = inspect.signature(function).parameters
     except ValueError:  # NumPy does not say

@@ -1,7 +1,7 @@
-"""Functions that Python runs with what captured code would give: of numbers and arrays, without effects but stores into these.
+"""Functions that Python may run instead of a capture, with the same results: of numbers and arrays, that at most store into these.
 
-No rule for accuracy changes what they give by more than rounding: what such rules are about is not among what they call, or is
-looked at as it runs (:mod:`~tensormagic.capture.staging.analysis.lost_digits`).
+No rule for accuracy changes their results by more than rounding: either nothing that such rules apply to is among
+what they call, or it is examined as it runs (:mod:`~tensormagic.capture.staging.analysis.lost_digits`).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from tensormagic.capture.staging.syntax import source
 from tensormagic.capture.staging.syntax.looked_at import looked_at
 from tensormagic.capture.staging.syntax.syntax_trees import changed, copied, placed_at
 
-WATCH, TICK = "__tensor_watch__", "__tensor_tick__"  # what loops ask whether there is time left
-_LOOKS = 8  # numbers that take as long to look at as half of a small array
-_DEEPEST = 4  # loops in one another
+WATCH, TICK = "__tensor_watch__", "__tensor_tick__"  # the function that loops call to check for time left
+_LOOKS = 8  # numbers whose examination takes as long as half of a small array's
+_DEEPEST = 4  # nested loops
 _BUILTIN = set(builtin_facts.called(builtin_facts.ORDINARY))
 _NUMBERS = (int, float, complex, np.number, np.bool_)
 _MODULES = {
@@ -39,7 +39,7 @@ _MODULES = {
 
 
 class Kept(NamedTuple):
-    """What is known of a function's texts without looking through them again.
+    """Holds what is known of a function's texts, so that they need not be read again.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Kept(NamedTuple):
 
 @dataclass(eq=False)
 class Ordinary:
-    """A function that Python may run.
+    """Represents a function that Python may run.
 
     Parameters
     ----------
@@ -89,26 +89,26 @@ class Ordinary:
 
     @cached_property
     def mode(self) -> Mode:
-        """What its functions are to each other, of rules for accuracy."""
+        """Return the facts about its functions that rules for accuracy depend on."""
         return _mode(self.reached, self.called) if self.called else ONE
 
     @property
     def to_keep(self) -> Kept:
-        """What is known of the texts by now, to be kept."""
+        """Return what is known of the texts by now, to be kept."""
         return Kept(self.looks, self._counted if self.looks else (), self._copies)
 
     @property
     def stored(self) -> frozenset[str]:
-        """The arguments that may be stored into."""
-        own: Any = self.function  # no method: it is held as it is
+        """Return the names of arguments that may be stored into."""
+        own: Any = self.function  # not a method: it is called without an object
         stored = {f: overwritten(found.node) for f, found in self.reached.items() if found.stores}
         if self.hands and any(stored.values()):
-            return frozenset(own.__code__.co_varnames)  # what is handed on is not followed
+            return frozenset(own.__code__.co_varnames)  # what is passed on is not followed
         return stored.get(own, frozenset())
 
     @property
     def looks(self) -> bool:
-        """Whether anything in it is looked at as it runs."""
+        """Return whether anything in it is examined as it runs."""
         if not self.may_look:
             return False
         if self.kept is not None:
@@ -117,11 +117,11 @@ class Ordinary:
 
     @property
     def may_look(self) -> bool:
-        """Whether the texts have to be looked through to know that."""
+        """Return whether the texts have to be read to know that."""
         return self.hands or any(found.traits.alone for found in self.reached.values())
 
     def looks_at(self, extent: int) -> int:
-        """A rough count of the numbers examined, if each loop has this many iterations."""
+        """Return a rough count of the numbers examined, if each loop has this many iterations."""
         return sum(_LOOKS * checks * extent ** min(depth, _DEEPEST) for depth, checks in self._counted)
 
     @property
@@ -134,11 +134,11 @@ class Ordinary:
     def asking(
         self, clock: Iterator[bool], look: dict[str, Any], shorts: short_loops.Shorts | None = None
     ) -> Callable[..., Any]:
-        """The function with its loops and calls ticking a clock, and its differences examined by ``look``, if given.
+        """Return the function with its loops and calls ticking a clock, and its differences examined by ``look``, if given.
 
-        ``shorts`` is told of loops with no or one iteration, and of folds of one element.
+        ``shorts`` records loops with no or one iteration, and folds of one element.
         """
-        own: Any = self.function  # no method: it is held as it is
+        own: Any = self.function  # not a method: it is called without an object
         looks = bool(look) and self.looks
         watch: Callable[..., Any] = partial(itertools.compress, selectors=clock)
         notes = shorts is not None and any(
@@ -165,7 +165,7 @@ class Ordinary:
         return made[own]
 
     def _copy(self, k: int, function: FunctionType, looks: bool, notes: bool) -> CodeType:
-        """The instrumented code of a reached function."""
+        """Return the instrumented code of a reached function."""
         known = self.kept.copies.get((k, looks, notes)) if self.kept is not None else None
         if known is None:
             known = _asking(function.__code__, self.asks, looks, notes, self.mode if looks else ONE)
@@ -174,7 +174,7 @@ class Ordinary:
 
 
 def ordinary(function: FunctionType) -> Ordinary | None:
-    """The function for Python to run; None where that may give, or do, something else than captured code."""
+    """Return the function for Python to run; None where its results or effects may differ from those of captured code."""
     reached: dict[FunctionType, Written] = {}
     if not _reaches_only_known(function, reached):
         return None
@@ -188,7 +188,7 @@ def ordinary(function: FunctionType) -> Ordinary | None:
 
 
 def _mode(reached: dict[FunctionType, Written], called: set[FunctionType]) -> Mode:
-    """What is known of functions that call each other, of rules for accuracy."""
+    """Return the facts about functions that call each other, for rules for accuracy."""
     exponentials = any(found.traits.exponentials for found in reached.values())
     negates = any(found.traits.negates for found in reached.values())
     storing = [reached[f].traits for f in called if reached[f].stores]
@@ -210,7 +210,7 @@ def _mode(reached: dict[FunctionType, Written], called: set[FunctionType]) -> Mo
 def _flow(
     known: Flow, reached: dict[FunctionType, Written], called: set[FunctionType], passed: dict[FunctionType, Passed]
 ) -> Flow:
-    """Which functions give, and are given, things of one sort, where that is told of each; those that were ``known`` among them."""
+    """Return which functions return, and are passed, values of one sort, given what each does; those ``known`` are among them."""
     giving = {f for f in called if f in passed and passed[f].gives}
     names = {name for f, found in reached.items() for name, _ in found.called if f.__globals__.get(name) in giving}
     handed = {f.__globals__.get(name) for f, own in passed.items() for name in own.hands}
@@ -218,7 +218,7 @@ def _flow(
 
 
 def _reaches_only_known(function: FunctionType, reached: dict[FunctionType, Written]) -> bool:
-    """Whether a function and all it calls are understood; user functions are added to ``reached``."""
+    """Return whether a function and all it calls are understood; user functions are added to ``reached``."""
     found = written(function.__code__)
     if found is None or function.__closure__:
         return False
@@ -231,12 +231,12 @@ def _reaches_only_known(function: FunctionType, reached: dict[FunctionType, Writ
 
 
 def _is_fixed(value: Any) -> bool:
-    """Whether a value cannot be changed: a number, a text, None, or a tuple of such."""
+    """Return whether a value cannot be changed: a number, a text, None, or a tuple of such."""
     return value is None or isinstance(value, (*_NUMBERS, str)) or (type(value) is tuple and all(map(_is_fixed, value)))
 
 
 def _read(function: FunctionType, found: Written | None = None) -> list[Any]:
-    """The outside values a function reads apart from what it calls, and its defaults."""
+    """Return the outside values a function reads apart from what it calls, and its defaults."""
     found = found or written(function.__code__)
     called = {name.partition(".")[0] for name in (*(n for n, _ in found.called), *found.asked)} if found else set[str]()
     space = function.__globals__
@@ -247,7 +247,7 @@ def _read(function: FunctionType, found: Written | None = None) -> list[Any]:
 
 
 def meanings(found: Ordinary) -> Iterator[Any]:
-    """What determines the functions' behaviour beside their texts: the meanings of names, and numbers read from outside."""
+    """Yield what determines the functions' behaviour beside their texts: the meanings of names, and numbers read from outside."""
     order = {function: k for k, function in enumerate(found.reached)}
     for function, own in found.reached.items():
         for value in _read(function, own):
@@ -268,14 +268,14 @@ def _meant(function: FunctionType, dotted: str) -> tuple[Any, str]:
 
 
 def _is_known(name: str, value: Any, attribute: str, count: int, reached: dict[FunctionType, Written]) -> bool:
-    """Whether a call with this many arguments, or a module's attribute, is understood, or a user function that is."""
+    """Return whether a call with this many arguments, or a module's attribute, is known; user functions are read."""
     if attribute:
         return _is_in_module(value, attribute, count)
     if isinstance(value, FunctionType) and value not in numpy_functions.FUNCTIONS:
         if (name in numpy_functions.NAMES and name not in OPERATORS) or name in builtin_facts.ORDINARY:
-            return False  # by its name it is taken for NumPy's or Python's, where texts are looked at
+            return False  # by its name it is taken for NumPy's or Python's, where texts are read
         return value in reached or _reaches_only_known(value, reached)
-    if getattr(value, "__name__", "") != name:  # what a name says of a function is looked at
+    if getattr(value, "__name__", "") != name:  # texts are read by what names say of functions
         return False
     if name in OPERATORS:
         return False
@@ -289,7 +289,7 @@ def _is_known(name: str, value: Any, attribute: str, count: int, reached: dict[F
 
 
 def _is_in_module(value: Any, attribute: str, count: int) -> bool:
-    """Whether a dotted name of NumPy or ``math`` is known."""
+    """Return whether a dotted name of NumPy or ``math`` is known."""
     functions, constants = _MODULES[value] if value is np or value is math else (set[Any](), set[str]())
     if "." in attribute:
         return value is np and numpy_functions.is_in_module(attribute, count)
@@ -299,7 +299,7 @@ def _is_in_module(value: Any, attribute: str, count: int) -> bool:
 
 
 def _among(value: Any, known: set[Any], count: int = 0) -> bool:
-    """Whether a function is known, and called without an ``out`` argument."""
+    """Return whether a function is known, and called without an ``out`` argument."""
     try:
         there = value in known
     except TypeError:  # not hashable
@@ -308,7 +308,7 @@ def _among(value: Any, known: set[Any], count: int = 0) -> bool:
 
 
 def is_among_numpys(function: Any, count: int) -> bool:
-    """Whether a function is one of NumPy's that only read the arrays they are given, of so many arguments."""
+    """Return whether a function, with so many arguments, is one of NumPy's that only read the arrays they are given."""
     return _among(function, numpy_functions.FUNCTIONS, count)
 
 
@@ -316,7 +316,7 @@ def is_among_numpys(function: Any, count: int) -> bool:
 
 
 def _told(function: FunctionType | CodeType, found: Written, mode: Mode) -> Told:
-    """What is told of a function among others."""
+    """Return what was found in a function, given the facts about others."""
     code = function.__code__ if isinstance(function, FunctionType) else function
     names = frozenset([name for name, _ in found.called if "." not in name and name not in numpy_functions.NAMES])
     mode = mode.about(code, names)
@@ -328,9 +328,9 @@ def _told(function: FunctionType | CodeType, found: Written, mode: Mode) -> Told
 
 @lru_cache(maxsize=256)
 def _asking(code: CodeType, asks: bool, looks: bool, notes: bool, mode: Mode) -> CodeType:
-    """The code of a function whose loops, and whose beginning, ask whether there is time left, and whose differences are looked at.
+    """Return the code of a function whose loops, and whose beginning, check for time left, and whose differences are examined.
 
-    Where anything is looked at, NumPy warns of nothing, and blocks have no say on that.
+    Where anything is examined, NumPy gives no warnings, and ``with np.errstate`` blocks do not change that.
     """
     found = written(code)
     assert found is not None  # noqa: S101 (its caller has asked)
@@ -345,7 +345,7 @@ def _asking(code: CodeType, asks: bool, looks: bool, notes: bool, mode: Mode) ->
 def _changed(
     checks: dict[ast.AST, str], asks: bool, looks: bool, noted: CodeType | None, written: ast.AST, node: ast.AST
 ) -> ast.AST:
-    """What stands for a part of a function: ``node``, which is ``written`` with its own parts changed, or more."""
+    """Return what replaces a part of a function: ``node``, which is ``written`` with its own parts changed, or more."""
     if asks and isinstance(node, ast.For | ast.While):
         node = copied(node)
         if isinstance(node, ast.For):
@@ -361,7 +361,7 @@ def _changed(
 
 
 def _depth(node: ast.AST) -> int:
-    """The nesting depth of ``for`` loops; ``while`` loops do not count, as they may end soon."""
+    """Return the nesting depth of ``for`` loops; ``while`` loops do not count, as they may end soon."""
     body = [b for name in ("body", "orelse") for b in getattr(node, name, ()) if isinstance(b, ast.stmt)]
     return isinstance(node, ast.For) + max(map(_depth, body), default=0)
 

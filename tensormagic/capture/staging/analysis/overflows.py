@@ -1,4 +1,4 @@
-"""Whether a text may take roots, powers or logarithms of folds that overflow, for which rules give a value and NumPy does not."""
+"""Whether a function may take roots, powers or logarithms of folds that overflow: rules give a value there, and NumPy does not."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from tensormagic.capture.staging.analysis.numpy_functions import LOGARITHMS
 
 _FOLDS = frozenset(("sum", "mean", "std", "var", "prod", "dot", "inner", "matmul", "norm"))
-_SILENT = frozenset(("vdot", "einsum"))  # NumPy does not say when these run over
+_SILENT = frozenset(("vdot", "einsum"))  # NumPy does not report when these overflow
 _READERS = LOGARITHMS | {"sqrt", "power"}
 _ROOTS_OF_FOLDS = frozenset(("std", "norm"))
 
 
 def may_run_over(reached: Mapping[FunctionType, Any]) -> bool:
-    """Whether functions contain something that may overflow, by what they call."""
+    """Return whether functions contain something that may overflow, by the names that they call."""
     names = _names(reached)
     if not _has_roots(reached, names):
         return False
@@ -23,7 +23,7 @@ def may_run_over(reached: Mapping[FunctionType, Any]) -> bool:
 
 
 def runs_over_silently(reached: Mapping[FunctionType, Any]) -> bool:
-    """Whether there is something whose overflow NumPy does not report."""
+    """Return whether functions contain something whose overflow NumPy does not report."""
     names = _names(reached)
     return not names.isdisjoint(_SILENT) and _has_roots(reached, names)
 

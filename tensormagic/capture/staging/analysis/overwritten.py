@@ -1,4 +1,4 @@
-"""Which arguments a function may store into, by its text: only these are kept aside when Python runs its first call."""
+"""Which arguments a function may store into, by its text: only these are copied when Python runs its first call."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tensormagic.capture.staging.analysis.numpy_functions import NEW
 from tensormagic.capture.staging.analysis.text_features import is_into, is_store, name_of
 from tensormagic.capture.staging.syntax.syntax_trees import children, walk
 
-_NEW = NEW | {"flatten"}  # which is a method alone
+_NEW = NEW | {"flatten"}  # which is a method only
 
 
 def overwritten(node: ast.FunctionDef, whose: Iterable[str] | None = None) -> frozenset[str]:
-    """The parameters whose arrays the code may store into; all of them if lists or tuples may hold arrays.
+    """Return the parameters whose arrays the code may store into; all of them if lists or tuples may hold arrays.
 
     With ``whose``, those that share memory with one of these, whether or not anything is stored.
     """
@@ -26,14 +26,14 @@ def overwritten(node: ast.FunctionDef, whose: Iterable[str] | None = None) -> fr
 
 
 class _Memory:
-    """Which names may mean the same memory, and which of them are stored into."""
+    """Records which names may refer to the same memory, and which of them are stored into."""
 
     def __init__(self) -> None:
         self.stored: list[str] = []
         self._next: dict[str, str] = {}
 
     def follows(self, part: ast.AST) -> bool:
-        """Note what a part of a text binds and stores into; False where lists or tuples may hold arrays."""
+        """Record what a part of a text binds and stores into; return False where lists or tuples may hold arrays."""
         if isinstance(part, ast.Assign | ast.For):
             targets, value = (part.targets, part.value) if isinstance(part, ast.Assign) else ([part.target], part.iter)
             return self._binds([t for t in targets if not isinstance(t, ast.Attribute)], value)  # which is a shape
@@ -51,12 +51,12 @@ class _Memory:
         bound = [n for t in targets for n in walk(t)]
         self.stored += [name for n in bound if isinstance(n, ast.Subscript) for name in _shared(n)]
         names = [n.id for n in bound if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
-        if names:  # else numbers are copied
+        if names:  # otherwise numbers are copied
             self._join((*names, *_shared(value)))
         return True
 
     def of(self, name: str) -> str:
-        """The representative of all names that may refer to the same memory."""
+        """Return the representative of all names that may refer to the same memory."""
         while name in self._next:
             name = self._next[name]
         return name
@@ -69,7 +69,7 @@ class _Memory:
 
 
 def _is_kept(target: ast.expr, value: ast.expr) -> bool:
-    """Whether a name may get a tuple that holds arrays, which is not tracked further."""
+    """Return whether a name may be bound to a tuple that holds arrays, which is not tracked further."""
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
         return any(map(_is_kept, target.elts, value.elts))
     if isinstance(value, ast.Tuple):
@@ -85,7 +85,7 @@ def _is_kept(target: ast.expr, value: ast.expr) -> bool:
 
 
 def _shared(value: ast.expr) -> list[str]:
-    """The names whose arrays a value may share memory with."""
+    """Return the names whose arrays a value may share memory with."""
     found: list[str] = []
     pending: list[ast.AST] = [value]
     while pending:
@@ -102,5 +102,5 @@ def _shared(value: ast.expr) -> list[str]:
 
 
 def _is_new(node: ast.AST) -> bool:
-    """Whether a value is what a function of NumPy's, or a method, has made."""
+    """Return whether a value is a new array, made by a function of NumPy's or a method."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _NEW

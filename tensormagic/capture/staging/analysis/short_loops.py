@@ -1,4 +1,4 @@
-"""Records what a plain run met and captured code would not: loops of one iteration, and folds of one element."""
+"""Records what only a plain run can see: loops of at most one iteration, and folds of one element."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from tensormagic.capture.staging.syntax.syntax_trees import copied, placed_at, w
 Shorts = dict[tuple[Any, ...], int]
 """Of loops, by their files and lines, that have at most one iteration: how many, or :data:`EITHER`. Of folds, by their columns too: 1."""
 
-EITHER = 2  # what is noted of a loop that has no iteration one time, and one another time
+EITHER = 2  # the record of a loop that has no iteration one time, and one another time
 _NAMES = FOLDS.keys() | SAME.keys()
 _FOLDS, _METHODS = "__tensor_fold__", "__tensor_fold_method__"
 
 
 def of_loop(shorts: Shorts, watch: Callable[..., Any], values: Any) -> Any:
-    """What a loop iterates over; for at most one iteration, their number (or :data:`EITHER`) is recorded."""
+    """Return what a loop iterates over; for at most one iteration, record their number (or :data:`EITHER`)."""
     if type(values) is range and len(values) < 2:
         frame: Any = inspect.currentframe()
         frame = frame.f_back
         while frame.f_code.co_filename == __file__:
-            frame = frame.f_back  # to the loop's
+            frame = frame.f_back  # up to the frame of the loop
         place = frame.f_code.co_filename, frame.f_lineno
         shorts[place] = len(values) if shorts.get(place, len(values)) == len(values) else EITHER
     return watch(values)
 
 
 def of_range(watch: Callable[..., Any]) -> Callable[..., Any]:
-    """``range`` for loops that run as written."""
+    """Return ``range`` as loops call it that run as written."""
     return lambda *of: watch(range(*of))
 
 
 def names(shorts: Shorts) -> dict[str, Any]:
-    """What notes folds, by the names that code has for it."""
+    """Return the functions that record folds, by the names that instrumented code has for them."""
 
     def noted(place: tuple[Any, ...], value: Any, result: Any) -> Any:
         if np.size(value) == np.size(result):
@@ -56,27 +56,27 @@ def names(shorts: Shorts) -> dict[str, Any]:
 
 
 def is_fold(node: ast.AST) -> bool:
-    """Whether a call is a fold, which is recorded."""
+    """Return whether a call is a fold, which is recorded."""
     return isinstance(node, ast.Call) and name_of(node.func) in _NAMES
 
 
 def may_fold(code: CodeType) -> bool:
-    """Whether a function's text may contain folds, by its names."""
+    """Return whether a function's text may contain folds, by its names."""
     return not _NAMES.isdisjoint(code.co_names)
 
 
 def folds(root: ast.AST) -> list[ast.Call]:
-    """What is folded in a text."""
+    """Return the calls of folds in a text."""
     return [node for node in walk(root) if isinstance(node, ast.Call) and is_fold(node)]
 
 
 def place_of(file: str, call: ast.Call) -> tuple[Any, ...]:
-    """What is noted of a fold by."""
+    """Return the key under which a fold is recorded."""
     return file, call.lineno, call.col_offset
 
 
 def noting(code: CodeType, written: ast.Call, node: ast.Call) -> ast.Call:
-    """The call ``node`` of a fold (``written`` originally), instrumented to record it."""
+    """Return the call ``node`` of a fold (``written`` originally), instrumented to record it."""
     place: Any = ast.Constant("")
     place.value = place_of(code.co_filename, written)
     function, own = node.func, copied(node)

@@ -1,4 +1,4 @@
-"""What the expressions in the text of a function give, as numbers: for :mod:`~tensormagic.capture.staging.analysis.text_graph`."""
+"""The values of the expressions in a function's text, as numbers: for :mod:`~tensormagic.capture.staging.analysis.text_graph`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _BINARY: dict[type[ast.AST], str] = {
 
 
 class Expressions(Indices):
-    """The expressions in a text."""
+    """Evaluates the expressions in a text."""
 
     def __init__(self, *, numbers: bool) -> None:
         super().__init__(numbers=numbers)
@@ -64,13 +64,13 @@ class Expressions(Indices):
         self._rolled = 0
 
     def users(self, call: ast.Call) -> Any:
-        """What a call of a function of the user's gives."""
+        """Return the result of a call of a user's function."""
         raise NotImplementedError
 
     # expressions
 
     def value(self, node: Any) -> Any:
-        """What an expression gives."""
+        """Return the value of an expression."""
         reads = _READS.get(type(node))
         if reads is None:
             raise UnseenError
@@ -80,13 +80,13 @@ class Expressions(Indices):
         return self.element(self.value(node))
 
     def constant(self, node: ast.Constant) -> Node:
-        """A number that is written."""
+        """Return a constant number."""
         if type(node.value) not in {bool, int, float, complex}:
             raise UnseenError
         return constant(node.value)
 
     def name(self, node: ast.Name) -> Any:
-        """What a name holds."""
+        """Return the value of a name."""
         if node.id in self.state.names:
             return self.state.names[node.id]
         value = self._space.get(node.id)
@@ -95,11 +95,11 @@ class Expressions(Indices):
         raise UnseenError
 
     def parts(self, node: ast.Tuple) -> Any:
-        """Some values."""
+        """Return the values of a tuple."""
         return tuple([self.value(p) for p in node.elts])
 
     def unary(self, node: ast.UnaryOp) -> Node:
-        """An operator of one."""
+        """Return the result of a unary operator."""
         value = self._of(node.operand)
         if isinstance(node.op, ast.UAdd):
             return value
@@ -110,17 +110,17 @@ class Expressions(Indices):
         return self.any((type(node.op), value), np.bool_ if isinstance(node.op, ast.Not) else value.type, of=[value])
 
     def binary(self, node: ast.BinOp) -> Node:
-        """An operator of two."""
+        """Return the result of a binary operator."""
         if isinstance(node.op, ast.MatMult):
             return self.sum("matmul", [self._of(node.left), self._of(node.right)], number=self._is_of_vectors(node))
         return self._operation(node.op, self._of(node.left), self._of(node.right))
 
     def _is_of_vectors(self, product: ast.AST) -> bool:
-        """Whether a product is one of two vectors, which is a number."""
+        """Return whether a product is one of two vectors, which is a number."""
         return all(self.rank(factor) == 1 for factor in children(product) if isinstance(factor, ast.expr))
 
     def rank(self, node: ast.AST) -> int | None:
-        """How many axes the value of an expression has, where that is known."""
+        """Return how many axes the value of an expression has; None where that is not known."""
         if isinstance(node, ast.Name):
             held = self.state.names.get(node.id)
             return self.ranks.get(held) if isinstance(held, Array) else None
@@ -140,18 +140,18 @@ class Expressions(Indices):
         return self.any((type(op), left, right), np.result_type(left.type.dtype, right.type.dtype), of=(left, right))
 
     def comparison(self, node: ast.Compare) -> Node:
-        """A comparison."""
+        """Return the result of a comparison."""
         if len(node.ops) == 1 and type(node.ops[0]) in _BINARY:
             return self._operation(node.ops[0], self._of(node.left), self._of(node.comparators[0]))
         return self.condition(node)
 
     def condition(self, node: ast.AST) -> Node:
-        """What is true or false."""
+        """Return an unknown boolean for a condition."""
         sides = [self._of(p) for p in children(node)]
         return self.any((type(node), *sides), np.bool_, of=sides)
 
     def item(self, node: ast.Subscript) -> Any:
-        """A part."""
+        """Return the value of an item."""
         if is_of_sizes(node.value):
             return self._size(node)
         of = self.value(node.value)
@@ -173,7 +173,7 @@ class Expressions(Indices):
         return self.part(array, place, item=self._counts(index) == self.ranks.get(array))
 
     def _counts(self, index: ast.expr) -> int:
-        """How many axes integers take; -1 where there is something else."""
+        """Return how many axes are selected by integers; -1 if there is any other index."""
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
         if any(isinstance(p, ast.Slice) for p in parts):
             return -1
@@ -181,7 +181,7 @@ class Expressions(Indices):
         return len(numbers) if all(n.type.dtype.kind in "iu" and self.is_number(n) for n in numbers) else -1
 
     def _size(self, node: Any) -> Node:
-        """A size, along an axis if that is written."""
+        """Return the unknown number for a size, along an axis if that is written."""
         of, axis = (node.args[0], 0) if isinstance(node, ast.Call) and node.args else (node, None)
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
             of, axis = node.value.value, getattr(node.slice, "value", None)
@@ -190,7 +190,7 @@ class Expressions(Indices):
         return self.size(self.place(node) if axis is None else (self.place(of), axis))
 
     def attribute(self, node: ast.Attribute) -> Any:
-        """A size, a number of a module's, or a view."""
+        """Return the value of an attribute: a size, a module's constant, or a view."""
         if is_of_sizes(node):
             return self._size(node)
         if isinstance(node.value, ast.Name) and node.value.id not in self.state.names:
@@ -222,14 +222,14 @@ class Expressions(Indices):
             with (
                 np.errstate(all="ignore"),
                 suppress(ValueError, TypeError, ArithmeticError),
-            ):  # integers to negative powers, less truths
+            ):  # negative powers of integers, differences of booleans
                 return constant(op.numpy(*[n["bits"].array()[()] for n in operands]).item())
         return op(*operands)
 
     # calls
 
     def called(self, call: ast.Call) -> Any:
-        """A call."""
+        """Return the value of a call."""
         name, function = name_of(call.func), call.func
         if is_users(call) and (name not in numpy_functions.NAMES or name in OPERATORS):
             return self.users(call)
@@ -257,7 +257,7 @@ class Expressions(Indices):
         return isinstance(node, ast.Name) and node.id not in self.state.names
 
     def _made(self, name: str, args: list[ast.expr]) -> Node | None:
-        """An array that is made, of a number or of another one; None for any other call."""
+        """Return the element of a new array, filled with a number or copied from another array; None for any other call."""
         if name in _FILLED:
             return constant(np.float64(_FILLED[name]))
         if name in _NEW:
@@ -291,7 +291,7 @@ class Expressions(Indices):
         return self.sum((name, *options), elements, number=number)
 
     def _asked(self, name: str, elements: list[Node], args: list[ast.expr], call: ast.Call) -> Folded | None:
-        """A fold for which rules are asked; None for other calls."""
+        """Return a fold about which rules are asked; None for other calls."""
         if name not in FOLDS or len(elements) != 1 or self.is_number(elements[0]):
             return None
         options = {str(k.arg): k.value for k in call.keywords} | ({"axis": args[1]} if len(args) > 1 else {})
@@ -322,7 +322,7 @@ _READS: dict[type[ast.AST], Callable[[Expressions, Any], Any]] = {
 
 
 def _in_array(element: Node) -> Node:
-    """A number, which may be Python's, as an element of an array."""
+    """Return a number, which may be Python's, as an element of an array."""
     return to_form(element, "scalar") if element.type.form == "python" else element
 
 
@@ -331,5 +331,5 @@ def _itself(element: Node) -> Node:
 
 
 def is_whole(place: Any) -> bool:
-    """Whether a place is all of an array."""
+    """Return whether a place is the whole array."""
     return isinstance(place, Place) and place.whole

@@ -13,18 +13,18 @@ from tensormagic.capture.staging.analysis import numpy_functions
 from tensormagic.capture.staging.syntax.syntax_trees import children, walk
 from tensormagic.capture.stores.at import AT
 
-BINARY = ast.BinOp | ast.AugAssign  # (to make such a type takes longer than to ask it)
+BINARY = ast.BinOp | ast.AugAssign  # (making such a type takes longer than checking it)
 SUMS = ast.Add | ast.Sub
 
 
 def sides_of(node: ast.AST) -> tuple[ast.expr, ast.expr]:
-    """What an operation is of."""
-    both: Any = node  # an operation: its caller has asked
+    """Return the two sides of an operation."""
+    both: Any = node  # an operation: its caller has checked
     return (both.left, both.right) if node.__class__ is ast.BinOp else (both.target, both.value)
 
 
 def values_in(part: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of code but those of indices, of ranges and of sizes."""
+    """Yield the nodes of code except those of indices, of ranges and of sizes."""
     pending = [part]
     while pending:
         node = pending.pop()
@@ -45,7 +45,7 @@ Leaf = tuple[str, Hashable]
 
 @lru_cache(maxsize=4096)
 def leaves_of(part: ast.AST) -> frozenset[Leaf]:
-    """What an expression is computed from."""
+    """Return the names and items that an expression is computed from."""
     if isinstance(part, ast.Subscript) and isinstance(part.value, ast.Name):
         return frozenset({(part.value.id, _writing(part.slice))})
     if isinstance(part, ast.Name):
@@ -54,7 +54,7 @@ def leaves_of(part: ast.AST) -> frozenset[Leaf]:
 
 
 def _writing(part: Any) -> Hashable:
-    """The same for expressions that are written alike."""
+    """Return a key that is equal for expressions that are written alike."""
     kind = part.__class__
     if kind is ast.Name:
         return kind, part.id
@@ -68,7 +68,7 @@ def _writing(part: Any) -> Hashable:
 
 @lru_cache(maxsize=4096)
 def linear_in(node: ast.AST) -> dict[Leaf, float] | None:
-    """The factors of what a sum is made of, where all of them are written there; None where it is more than such a sum."""
+    """Return the factor of each term of a linear sum, if all are written there; None for any other expression."""
     if isinstance(node, ast.Name | ast.Subscript):
         leaves = leaves_of(node)
         return dict.fromkeys(leaves, 1.0) if len(leaves) == 1 else None
@@ -98,7 +98,7 @@ _RANGES = {"range", "len"}
 
 
 def is_of_sizes(node: ast.AST) -> bool:
-    """Whether a node is a size, or a range of such."""
+    """Return whether a node is a size, or a range of such."""
     kind = node.__class__
     if kind is ast.Attribute:
         return node.attr in _SIZES  # type: ignore[attr-defined]
@@ -106,7 +106,7 @@ def is_of_sizes(node: ast.AST) -> bool:
 
 
 def is_fold(node: ast.AST) -> bool:
-    """Whether a value is added up of others, or is an exponential of complex numbers: no rule sees through it; a real one counts itself."""
+    """Return whether a value is a fold of others, or an exponential that may be complex: no rule sees through these."""
     if isinstance(node, ast.Call):
         return name_of(node.func) in _NOT_SEEN_THROUGH
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
@@ -116,7 +116,7 @@ _NOT_SEEN_THROUGH = numpy_functions.FOLDS | numpy_functions.EXPONENTIALS
 
 
 def is_quotient(node: ast.AST) -> bool:
-    """Whether a value is a quotient, a root, a power or a square."""
+    """Return whether a value is a quotient, a root, a power or a square."""
     kind: Any = node.__class__
     if isinstance(node, ast.Call):
         name = name_of(node.func)
@@ -132,13 +132,13 @@ def is_quotient(node: ast.AST) -> bool:
 
 
 def _is_power_of_two(node: ast.AST) -> bool:
-    """Whether a number stands there by which all others are divided without rounding."""
+    """Return whether an expression is a constant power of two: division by one does not round."""
     value = node.value if isinstance(node, ast.Constant) else None
     return isinstance(value, int | float) and value > 0 and math.frexp(value)[0] == 0.5
 
 
 def _are_alike(one: Any, other: Any) -> bool:
-    """Whether two parts of texts are written alike."""
+    """Return whether two parts of texts are written alike."""
     if type(one) is not type(other):
         return False
     if isinstance(one, list):
@@ -149,19 +149,19 @@ def _are_alike(one: Any, other: Any) -> bool:
 
 
 def is_of_angles(node: ast.AST) -> bool:
-    """Whether a value is one of the functions that rules know in sums."""
+    """Return whether a value is one of the functions that rules know in sums."""
     return isinstance(node, ast.Call) and (name_of(node.func) in numpy_functions.IN_SUMS or is_logarithm(node))
 
 
 def is_logarithm(node: ast.AST) -> bool:
-    """Whether a value is a logarithm, or an exponential, of something apparently real: no rule applies to these."""
+    """Return whether a value is a logarithm, or an exponential of something apparently real: no rule sees through these."""
     if not isinstance(node, ast.Call):
         return False
     return name_of(node.func) in numpy_functions.LOGARITHMS or is_exponential(node)
 
 
 def is_exponential(node: ast.AST) -> bool:
-    """Whether a value is an exponential of something apparently real."""
+    """Return whether a value is an exponential of something apparently real."""
     return (
         isinstance(node, ast.Call)
         and name_of(node.func) in numpy_functions.EXPONENTIALS
@@ -170,17 +170,17 @@ def is_exponential(node: ast.AST) -> bool:
 
 
 def is_users(node: ast.AST) -> bool:
-    """Whether a call may be of a function of the user's."""
+    """Return whether a call may be of a function of the user's."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in ORDINARY
 
 
 def is_store(node: ast.AST) -> TypeGuard[ast.Call]:
-    """Whether a value is a call of a ufunc's ``at``, which stores."""
+    """Return whether a value is a call of a ufunc's ``at``, which stores."""
     return isinstance(node, ast.Call) and name_of(node.func) == "at" and len(node.args) == 3
 
 
 def is_into(node: ast.AST) -> TypeGuard[ast.Call]:
-    """Whether a value is a call of a ufunc that stores into its last argument."""
+    """Return whether a value is a call of a ufunc that stores into its last argument."""
     if not isinstance(node, ast.Call):
         return False
     name, count = _attribute(node.func), len(node.args)
@@ -188,12 +188,12 @@ def is_into(node: ast.AST) -> TypeGuard[ast.Call]:
 
 
 def is_sum(node: ast.AST) -> TypeGuard[ast.Call]:
-    """Whether a value is a call of the ufunc that adds."""
+    """Return whether a value is a call of the ufunc that adds."""
     return isinstance(node, ast.Call) and _attribute(node.func) == "add" and len(node.args) > 1
 
 
 def is_product(node: ast.AST) -> bool:
-    """Whether a value is a product, of numbers or of arrays element by element."""
+    """Return whether a value is a product, of numbers or of arrays element by element."""
     if isinstance(node, ast.Call):
         return _attribute(node.func) == "multiply"
     return isinstance(node, BINARY) and isinstance(node.op, ast.Mult)
@@ -203,22 +203,22 @@ def _attribute(function: ast.expr) -> str:
     return function.attr if isinstance(function, ast.Attribute) else ""
 
 
-UFUNCS = {name for name in AT if name != "subtract"}  # a difference is looked at as one
+UFUNCS = {name for name in AT if name != "subtract"}  # a difference is examined as such
 """Those of two arguments, by name, whose stores are known: at indices, some of them the same, and into a third argument."""
 
 
 def is_complex(value: ast.AST) -> bool:
-    """Whether a value is made of a complex number that is written there."""
+    """Return whether an expression contains a complex constant."""
     return any(isinstance(n, ast.Constant) and isinstance(n.value, complex) for n in walk(value))
 
 
 def name_of(function: ast.expr) -> str:
-    """The name that a function is called by, without its module."""
+    """Return the name that a function is called by, without its module."""
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def bound_by(node: ast.AST) -> Iterator[str]:
-    """The names that a statement binds or stores into, see :func:`roots_of`."""
+    """Yield the names that a statement binds or stores into, see :func:`roots_of`."""
     targets = (
         node.targets
         if isinstance(node, ast.Assign)
@@ -231,7 +231,7 @@ def bound_by(node: ast.AST) -> Iterator[str]:
 
 
 def stored_by(statement: ast.Assign | ast.AugAssign) -> Iterator[str]:
-    """The names of arrays that a statement stores into."""
+    """Yield the names of arrays that a statement stores into."""
     for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
         if isinstance(statement, ast.AugAssign):
             yield from (n.id for n in walk(target) if isinstance(n, ast.Name))
@@ -239,7 +239,7 @@ def stored_by(statement: ast.Assign | ast.AugAssign) -> Iterator[str]:
 
 
 def viewed_by(value: ast.AST) -> str:
-    """The name of the array that a value may be a view of."""
+    """Return the name of the array that a value may be a view of."""
     while not isinstance(value, ast.Name):
         if isinstance(value, ast.Subscript | ast.Attribute):
             value = value.value
@@ -251,7 +251,7 @@ def viewed_by(value: ast.AST) -> str:
 
 
 def roots_of(target: ast.expr) -> Iterator[str]:
-    """The names that a target binds, and those of arrays that it stores into at a place that is known: what else they hold is not."""
+    """Yield the names that a target binds, and those of arrays in which it stores at a known place."""
     pending: list[ast.expr] = [target]
     while pending:
         node = pending.pop()
@@ -264,7 +264,7 @@ def roots_of(target: ast.expr) -> Iterator[str]:
 
 
 class Seen(NamedTuple):
-    """What an expression contains, whatever its names hold.
+    """Represents what an expression contains, whatever its names hold.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ class Seen(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a statement assigns.
+    """Represents what a statement assigns.
 
     Parameters
     ----------
@@ -331,7 +331,7 @@ Noted = tuple[ast.AST, str, tuple[Seen, ...]]
 
 
 class Text:
-    """The text of a function; each part is analysed only once."""
+    """Analyses the text of a function; each part only once."""
 
     def __init__(self) -> None:
         self._seen: dict[ast.AST, Seen] = {}
@@ -339,7 +339,7 @@ class Text:
         self._notable: dict[ast.AST, list[Noted]] = {}
 
     def notable(self, part: ast.AST) -> list[Noted]:
-        """The calls, sums, quotients and powers in a statement or expression, inner ones first."""
+        """Return the calls, sums, quotients and powers in a statement or expression, inner ones first."""
         found = self._notable.get(part)
         if found is None:
             found = self._notable[part] = []
@@ -353,7 +353,7 @@ class Text:
         return found
 
     def step(self, statement: ast.stmt) -> Step:
-        """What a statement gives to which names."""
+        """Return what a statement assigns to which names."""
         found = self._steps.get(statement)
         if found is None:
             found = self._steps[statement] = self._step(statement)
@@ -382,7 +382,7 @@ class Text:
         )
 
     def seen(self, node: ast.AST) -> Seen:
-        """What stands in a value."""
+        """Return what occurs in an expression."""
         found = self._seen.get(node)
         if found is None:
             found = self._seen[node] = self._look(node)
@@ -437,21 +437,21 @@ class Text:
 
 
 def _is_mean(node: ast.AST) -> bool:
-    """Whether a value is a mean or the like, or a sum over a number."""
+    """Return whether a value is a mean or the like, or a sum over a number."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
         return isinstance(node.left, ast.Call) and name_of(node.left.func) == "sum" and _is_number(node.right)
     return isinstance(node, ast.Call) and name_of(node.func) in numpy_functions.CENTRES
 
 
 def _is_number(node: ast.AST) -> bool:
-    """Whether a value is a number that is written there, or a size."""
+    """Return whether an expression is a constant number, or a size."""
     if isinstance(node, ast.Subscript):
         node = node.value
     return isinstance(node, ast.Constant) or is_of_sizes(node)
 
 
 def _products(node: ast.AST, parts: list[Seen]) -> tuple[tuple[Seen, Seen], ...]:
-    """What stands in the factors of a product, where both have names."""
+    """Return what occurs in the factors of a product, where both have names."""
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
         return ()
     left, right = parts
@@ -459,7 +459,7 @@ def _products(node: ast.AST, parts: list[Seen]) -> tuple[tuple[Seen, Seen], ...]
 
 
 def _together(parts: list[Seen]) -> Seen:
-    """What stands in some parts of a value."""
+    """Return what occurs in several parts of an expression together."""
     parts = [part for part in parts if part is not _NOTHING]
     if len(parts) < 2:
         return parts[0] if parts else _NOTHING

@@ -1,6 +1,7 @@
-"""Sums, means and extremes in the texts of functions: numbers while a text is read, and sums of arrays when rules are asked.
+"""Sums, means and extremes in function texts: unknown numbers while a text is read, and folds of arrays when rules are tried.
 
-Each array has for rules as many axes as there are sums over axes in one another. They see as much in that as in the arrays there are.
+Each array then has as many axes as there are nested sums over axes. Rules see as much in that as in the actual
+arrays.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from tensormagic.ops.scalars import scalar
 
 
 class UnseenError(Exception):
-    """Something in a text of which it is not known what rules make of it."""
+    """Raised for something in a text for which it is not known what rules make of it."""
 
 
 class Folded(NamedTuple):
-    """What is folded: an element of it, by which function, with how many degrees of freedom less, and over which axes, as is written."""
+    """Represents a fold: its element, its function, the degrees of freedom that it subtracts, and its axes as written."""
 
     name: str
     element: Node
@@ -40,7 +41,7 @@ FOLDS: dict[str, Callable[[Node, _Axes, int], Node]] = {
     "sum": lambda x, axes, _: folds.reduce_sum(x, axes),
     "mean": lambda x, axes, _: mean_of(x, axes),
     "var": variance,
-    "std": variance,  # and its root, when the axes are what they are
+    "std": variance,  # functions that are a fold and its root, when the axes are equal
     "max": lambda x, axes, _: folds.fold(folds.MAX, x, axes),
     "min": lambda x, axes, _: folds.fold(folds.MIN, x, axes),
 }
@@ -55,7 +56,7 @@ OF_ONE: dict[str, Callable[[Node], Node]] = {
 
 
 def arrays_of(results: Sequence[Node], folded: Mapping[Node, Folded], numbers: AbstractSet[Node]) -> list[Node]:
-    """The nodes that numbers are computed from, as arrays; folded values and unknown numbers become arrays of one length.
+    """Return the nodes that numbers are computed from, as arrays; folded values and unknown numbers become arrays of one length.
 
     Parameters
     ----------
@@ -75,16 +76,16 @@ def arrays_of(results: Sequence[Node], folded: Mapping[Node, Folded], numbers: A
 
 
 class _Arrays:
-    """Arrays of so many axes for numbers."""
+    """Makes arrays with so many axes for numbers."""
 
     def __init__(self, folded: Mapping[Node, Folded], numbers: AbstractSet[Node], rank: int) -> None:
         self._folded, self._numbers = folded, numbers
         self._shape = tuple([symbol(f"length{k}") for k in range(rank)])
         self._made: dict[Node, Node] = {}
-        self._axes: dict[Node, Any] = {}  # of what is folded: what is written of them
+        self._axes: dict[Node, Any] = {}  # for what is folded: the axes as written
 
     def through(self, nodes: Sequence[Node]) -> list[Node]:
-        """The replacements of nodes, and of all that they are computed from."""
+        """Return the replacements of nodes, and of all that they are computed from."""
         for node in topological(nodes):
             if node not in self._made:
                 self._made[node] = self._array(node)
@@ -116,14 +117,14 @@ class _Arrays:
 
 
 def _aligned(args: list[Node]) -> list[Node]:
-    """Operands whose first axes are the same ones: the last axes have been folded, and those of a number are none."""
+    """Return operands with their first axes aligned: the last axes have been folded, and numbers have none."""
     most = max(a.type.ndim for a in args)
     return [expand_dims(a, tuple(range(a.type.ndim, most))) if 0 < a.type.ndim < most else a for a in args]
 
 
 def _rank(results: Sequence[Node], folded: Mapping[Node, Folded], numbers: AbstractSet[Node]) -> int:
-    """How many axes arrays have, so that each sum of sums has one."""
-    left: dict[Node, float] = {}  # how many sums over axes all of a node is made of
+    """Return how many axes arrays need, so that each nested sum has one."""
+    left: dict[Node, float] = {}  # the number of sums over axes that all of a node passes through
     most = 1
 
     def through(nodes: Sequence[Node]) -> None:
@@ -146,5 +147,5 @@ def _rank(results: Sequence[Node], folded: Mapping[Node, Folded], numbers: Abstr
 
 
 def _is_number(leaf: Node, numbers: AbstractSet[Node]) -> bool:
-    """Whether an unknown number is the same for all elements."""
+    """Return whether an unknown number is the same for all elements."""
     return leaf in numbers or leaf.type.form != "scalar"

@@ -1,6 +1,7 @@
-"""The arithmetic in the texts of functions as graphs of numbers, which tell what rules see in it, without capturing the functions.
+"""Builds graphs of numbers from the arithmetic in function texts, to find what rewrite rules would match, without capturing.
 
-What captured code keeps from rules is a number of which nothing is known. All else is seen through: more than rules see, never less.
+A value that captured code hides from rules is an unknown number here. All else is visible: more than rules would see,
+never less.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from tensormagic.ir.type import python
 from tensormagic.ops.leaf import CONSTANT, constant, constant_value
 from tensormagic.ops.pointwise import Pointwise
 
-_DEEPEST = 8  # calls of the user's functions in one another
+_DEEPEST = 8  # nesting of calls of the user's functions
 
 
 def graphs_of(
     function: FunctionType, reached: Mapping[FunctionType, Written], args: tuple[Any, ...], shorts: Shorts
 ) -> Iterator[list[Node]]:
-    """The values that a call of a function returns, stores or decides by, and what they are computed from.
+    """Yield the values that a call of a function returns, stores or decides by, as graphs of what they are computed from.
 
     With arithmetic on known numbers, such as integers and literals, there are two graphs: these numbers are
     constants in captured code, and operands in formulas of numbers alone.
@@ -60,7 +61,7 @@ def graphs_of(
 
 
 def _of_numbers(results: list[Node]) -> list[Node]:
-    """Values computed from Python numbers alone, without those that only lead to others."""
+    """Return the values computed from Python numbers alone, without those that only lead to others."""
     alone: dict[Node, None] = {}
     inside = set[Node]()
     for node in topological(results):
@@ -72,16 +73,16 @@ def _of_numbers(results: list[Node]) -> list[Node]:
 
 
 class _Reading(Expressions):
-    """The text of a call, gone through once."""
+    """Reads the text of a call once, statement by statement."""
 
     def __init__(self, reached: Mapping[FunctionType, Written], shorts: Shorts, *, numbers: bool) -> None:
         super().__init__(numbers=numbers)
         self._reached, self.shorts = reached, shorts
         self.file, self._depth = "", 0
-        self._indices: list[Node | None] = []  # of the loops around
+        self._indices: list[Node | None] = []  # indices of the enclosing loops
 
     def read_through(self, function: FunctionType, args: tuple[Any, ...]) -> list[Node]:
-        """The values of a call."""
+        """Return the nodes of the values of a call."""
         if any(isinstance(v, np.ndarray) and 0 in v.shape for v in args):
             raise UnseenError
         try:
@@ -93,7 +94,7 @@ class _Reading(Expressions):
         results = self.needed()
         nodes = self.through(results)
         if self.thin and not self.sizes.isdisjoint(nodes):
-            raise UnseenError  # sizes of 1 are numbers in captured code
+            raise UnseenError  # sizes of 1 are constants in captured code
         if not self.sums_are_apart(nodes) or not self.parts_are_apart(nodes):
             raise UnseenError
         return self.as_rules_see(results)
@@ -108,7 +109,7 @@ class _Reading(Expressions):
         return self._call(function, given)
 
     def _call(self, function: FunctionType, given: dict[str, Any]) -> Any:
-        """The result of a function for arguments; its stores take effect."""
+        """Return the result of a function for arguments; its stores take effect."""
         code = function.__code__
         names = code.co_varnames[: code.co_argcount]
         defaults: dict[str, Any] = dict(zip(names[::-1], (function.__defaults__ or ())[::-1], strict=False))
@@ -127,7 +128,7 @@ class _Reading(Expressions):
     # statements
 
     def _block(self, block: list[ast.stmt]) -> Any:
-        """Read statements; returns the returned value."""
+        """Read statements; return the returned value."""
         for k, statement in enumerate(block):
             if isinstance(statement, ast.Return):
                 if k < len(block) - 1:
@@ -159,7 +160,7 @@ class _Reading(Expressions):
                 raise UnseenError
 
     def _alone(self, call: ast.Call) -> None:
-        """A call as a statement, of a function that stores."""
+        """Read a call as a statement, of a function that stores."""
         match call.func, call.args:
             case ast.Attribute(attr=name), [*args, ast.Name() as target] if is_into(call):
                 self.store(self.name(target), None, self._op(name, *[self._of(a) for a in args]))
@@ -182,7 +183,7 @@ class _Reading(Expressions):
                     self._assign(target, bound)
 
     def _bindable(self, node: ast.expr) -> Any:
-        """What a name may be bound to."""
+        """Return the array or tuple that a name may be bound to."""
         value = self.value(node)
         if isinstance(value, tuple):
             parts = cast("tuple[Any, ...]", value)
@@ -249,7 +250,7 @@ class _Reading(Expressions):
             self._loop(loop.body, None, index)
 
     def _loop(self, body: list[ast.stmt], test: ast.expr | None, index: Node | None = None) -> None:
-        """A loop of at least two iterations, or of a number that depends on data."""
+        """Read a loop of at least two iterations, or of a data-dependent number."""
         (bound, stored), before = _changed_in(body), (self.read, self.stored)
         numbers = [name for name in bound if self.is_number(self.state.names.get(name))]
         handed = self.hand_on(bound | {n for n in stored if not self.is_pythons(self.state.names.get(n))}, bound)
@@ -289,7 +290,7 @@ class _Reading(Expressions):
 
 
 def _holds(test: Node) -> bool | None:
-    """Whether a condition holds, where that is known."""
+    """Return whether a condition holds; None where that is not known."""
     sides = [constant_value(n) for n in test.args]
     if isinstance(test.op, Pointwise) and sides and all(v is not None for v in sides):
         return bool(test.op.numpy(*sides))
@@ -297,7 +298,7 @@ def _holds(test: Node) -> bool | None:
 
 
 def _changed_in(body: list[ast.stmt]) -> tuple[set[str], set[str]]:
-    """The names that are bound, and those of arrays that may be stored into: also those that functions of the user's are given."""
+    """Return the names that are bound, and those of arrays that may be stored into or that user functions are given."""
     bound, stored = set[str](), set[str]()
     for node in (n for s in body for n in walk(s)):
         kind = node.__class__

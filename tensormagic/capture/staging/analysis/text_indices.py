@@ -1,4 +1,4 @@
-"""Which places the indices in a text tell of: integers are what they are computed from there, however that is written."""
+"""The places that indices in a text select: an integer is known by what it is computed from, however that is written."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _SIGNS: dict[type[ast.AST] | str, int] = {ast.Add: 1, ast.Sub: -1, "add": 1, "su
 
 
 class Indices(Values):
-    """What indices tell."""
+    """Reads indices into places."""
 
     def name(self, node: ast.Name) -> Any:
-        """What a name holds."""
+        """Return the value of a name."""
         raise NotImplementedError
 
     def value(self, node: Any) -> Any:
-        """What an expression gives."""
+        """Return the value of an expression."""
         raise NotImplementedError
 
     def index(self, index: ast.expr) -> Any:
-        """A place by an index: of integers and slices, or what tells it from others."""
+        """Return the place of an index: by integers and slices, or else by a key that tells it from others."""
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
         dots = [k for k, p in enumerate(parts) if isinstance(p, ast.Constant) and p.value is ...]
         if dots and dots != [len(parts) - 1]:
@@ -38,7 +38,7 @@ class Indices(Values):
         return self.place(index) if None in items else place(cast("list[Item]", items))
 
     def _item(self, part: ast.expr) -> Item | None:
-        """An index along an axis; None unless it is an integer or a slice of step 1."""
+        """Return an index along an axis; None unless it is an integer or a slice of step 1."""
         if isinstance(part, ast.Slice):
             if part.step is not None and not (isinstance(part.step, ast.Constant) and part.step.value in {1, None}):
                 return None
@@ -54,7 +54,7 @@ class Indices(Values):
         return None if found is None else at(found)
 
     def _integer(self, node: ast.AST) -> Linear | None:
-        """An integer from its text; None if it may be something else."""
+        """Return an integer from its text; None if it may be something else."""
         if isinstance(node, ast.Subscript | ast.Attribute | ast.Call):
             if isinstance(node, ast.Call) and name_of(node.func) in _INTEGERS:
                 return self._integer_of(self.element(self.value(node)))
@@ -102,7 +102,7 @@ def _combined(op: type[ast.AST], left: Linear, right: Linear) -> Linear | None:
 
 
 def _is_none(node: ast.AST) -> bool:
-    """Whether a new axis, or no end of a slice, is written."""
+    """Return whether an expression is a new axis, or an omitted end of a slice."""
     return (isinstance(node, ast.Constant) and node.value is None) or (
         isinstance(node, ast.Attribute) and node.attr == "newaxis"
     )

@@ -1,21 +1,21 @@
-"""Places in arrays by what is written of them: one place that is written in two ways is one, as ``x[i + 1]`` and ``x[1 + i]``."""
+"""Places in arrays as their indices are written: one place written in two ways is one, as ``x[i + 1]`` and ``x[1 + i]``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-SIZE = "size"  # of whatever array: an index is counted from its end then
+SIZE = "size"  # the length of an unknown array: an index is counted from its end then
 
 
 class Linear(NamedTuple):
-    """An integer as a linear combination of unknown ones plus a number."""
+    """Represents an integer as a linear combination of unknown ones plus a number."""
 
     times: frozenset[tuple[Any, int]]
     number: int
 
     def plus(self, other: Linear, factor: int = 1) -> Linear:
-        """Another one added, so many times."""
+        """Return the sum of this integer and ``factor`` times another."""
         times = dict(self.times)
         for symbol, count in other.times:
             times[symbol] = times.get(symbol, 0) + count * factor
@@ -23,12 +23,12 @@ class Linear(NamedTuple):
 
     @property
     def known(self) -> int | None:
-        """The number, where that is all; from the end of an array below zero."""
+        """Return the integer if it has no unknown part; else None. One below zero counts from the end of an array."""
         return None if self.times else self.number
 
 
 def linear(times: Mapping[Any, int], number: int) -> Linear:
-    """An integer of so many times each symbol."""
+    """Return the integer that is the sum of ``number`` and so many times each symbol."""
     return Linear(frozenset((s, n) for s, n in times.items() if n), number)
 
 
@@ -37,20 +37,20 @@ _END = frozenset({(SIZE, 1)})
 
 
 class At(NamedTuple):
-    """One index along an axis."""
+    """Represents one index along an axis."""
 
     place: Linear
 
 
 class Between(NamedTuple):
-    """A slice along an axis; without ``upper``, to its end."""
+    """Represents a slice along an axis; without ``upper``, to its end."""
 
     lower: Linear
     upper: Linear | None
 
 
 class New(NamedTuple):
-    """A new axis."""
+    """Represents a new axis."""
 
     new: str = "axis"
 
@@ -60,17 +60,20 @@ Item = At | Between | New
 
 
 class Place(NamedTuple):
-    """A place in an array, axis by axis; trailing axes that are left out are read whole."""
+    """Represents a place in an array, axis by axis; trailing axes that are left out are read whole."""
 
     items: tuple[Item, ...]
 
     @property
     def whole(self) -> bool:
-        """Whether it is all of the array."""
+        """Return whether the place is the whole array."""
         return not self.items
 
     def may_be_whole(self, indices: Sequence[Any]) -> bool:
-        """Whether a slice may cover a whole axis without showing it: captured code knows no more of a bound by an outer loop's index."""
+        """Return whether a slice may cover a whole axis.
+
+        Captured code knows no more of a bound that depends on an outer loop's index.
+        """
         ends = [i.upper for i in self.items if isinstance(i, Between) and i.lower == ZERO]
         return any(
             u is not None and (u.known is None or u.known >= 0) and not any(s in indices for s, _ in u.times)
@@ -79,31 +82,31 @@ class Place(NamedTuple):
 
 
 def place(items: list[Item]) -> Place:
-    """A place, without the axes at the end that are read whole."""
+    """Return a place, without the trailing axes that are read whole."""
     while items and items[-1] == FULL:
         items = items[:-1]
     return Place(tuple(items))
 
 
 def at(index: Linear) -> At:
-    """One index along an axis."""
+    """Return one index along an axis."""
     return At(linear({}, index.number) if index.times == _END and index.number < 0 else index)
 
 
 def between(lower: Linear | None, upper: Linear | None) -> Between:
-    """A slice along an axis."""
+    """Return a slice along an axis."""
     if upper is not None and upper.times == _END and upper.number <= 0:
         upper = linear({}, upper.number) if upper.number else None
     return Between(lower or ZERO, upper)
 
 
 def adds_axes(place: Any) -> bool:
-    """Whether a place is all of an array, with axes of one element more or none."""
+    """Return whether a place is the whole array, apart from new axes of length 1."""
     return isinstance(place, Place) and all(i == FULL or isinstance(i, New) for i in place.items)
 
 
 def within(outer: Any, inner: Any) -> Place | None:
-    """The place in an array of a place in a part of it; None where that is not known."""
+    """Return the place in an array of a place in a view of it; None where that is not known."""
     if not isinstance(outer, Place) or not isinstance(inner, Place):
         return None
     found, rest = list[Item](), list(inner.items)
@@ -135,14 +138,14 @@ def _within(outer: Between, inner: At | Between) -> At | Between | None:
 
 
 def _moved(outer: Between, index: Linear) -> Linear | None:
-    """Where an index into a part is in the array: from its beginning, or from its end."""
+    """Return where an index into a part is in the array: from its beginning, or from its end."""
     if index.known is None or index.known >= 0:
         return _plus(outer.lower, index)
     return index if outer.upper is None else _plus(outer.upper, index)
 
 
 def _plus(begin: Linear, index: Linear) -> Linear | None:
-    """One integer and another one, unless it is counted from the other end then."""
+    """Return the sum of two integers; None if it would count from the other end of the axis."""
     found = begin.plus(index)
     crosses = begin.known is not None and found.known is not None and (found.known < 0) != (begin.known < 0)
     return None if crosses else found

@@ -1,6 +1,6 @@
-"""What names hold while the text of a function is read for what rules see in it: an array is a number there, as rules look at elements.
+"""The values of names while a function's text is read to find what rules would match: an array is one number, for its elements.
 
-Of some numbers nothing is known: of arguments, of what a loop hands on, of a part of an array of which other parts have been stored.
+Some numbers are unknown: arguments, what a loop carries, a part of an array of which other parts have been stored.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ from tensormagic.ops.leaf import CONSTANT, PARAMETER, constant, parameter
 from tensormagic.ops.scalars.comparison import maximum, minimum
 from tensormagic.ops.scalars.scalar import exp, exp2, tanh
 
-_BENT = frozenset((exp, exp2, maximum, minimum, tanh))  # no rule takes a sum of such for one of what they are of
-_PICKED = frozenset(SAME.values())  # these add up nothing
-_FOLDED = "folded"  # a part of what is folded over axes that are gone: taken to be no other part of the array
-_MOST = 2000  # unknown numbers: examining more takes longer than capturing the function
+_BENT = frozenset(
+    (exp, exp2, maximum, minimum, tanh)
+)  # picking functions: no rule takes their result for one of its operands
+_PICKED = frozenset(SAME.values())  # functions that add up nothing
+_FOLDED = "folded"  # a part of a fold over removed axes: assumed to be no other part of the array
+_MOST = 2000  # unknown numbers, at most: examining more takes longer than capturing the function
 
 
 class Content(NamedTuple):
-    """What an array holds: an element of it, and of parts that have been stored, by their place.
+    """Represents what an array holds: one element of it, and of parts that have been stored, by their place.
 
     ``whole`` is None where it is one or another, depending on a branch; ``parts`` are these then.
     """
@@ -39,17 +41,17 @@ class Content(NamedTuple):
 
     @property
     def nodes(self) -> list[Node]:
-        """All that it may hold."""
+        """Return all nodes that it may hold."""
         return [n for n in (self.whole, *self.parts.values()) if n is not None]
 
 
 class Array:
-    """An array or a number that names are bound to."""
+    """Represents an array or a number that names are bound to."""
 
 
 @dataclass(frozen=True)
 class View:
-    """A part of an array, or the array with its axes in another order."""
+    """Represents a view of an array, or the array with its axes in another order."""
 
     element: Node
     of: Array
@@ -57,17 +59,17 @@ class View:
 
 @dataclass
 class State:
-    """The bindings of names, and the contents of arrays."""
+    """Represents the bindings of names, and the contents of arrays."""
 
     names: dict[str, Any] = field(default_factory=dict[str, Any])
     content: dict[Array, Content] = field(default_factory=dict[Array, Content])
 
     def copy(self) -> State:
-        """One of its own."""
+        """Return an independent copy."""
         return State(dict(self.names), dict(self.content))
 
     def join(self, other: State) -> None:
-        """It is this state or the other one."""
+        """Merge with another state: either may be the current one."""
         for name in self.names.keys() | other.names.keys():
             mine, theirs = self.names.get(name), other.names.get(name)
             if mine is not theirs:
@@ -82,7 +84,7 @@ class State:
 
 
 def _reached(nodes: list[Node], inside: Callable[[Node], list[Node]]) -> list[Node]:
-    """What nodes are computed from, and what those are that something is ``inside`` of."""
+    """Return the nodes that ``nodes`` are computed from, including those that ``inside`` gives for each."""
     found = dict.fromkeys(topological(nodes))
     pending = [*found]
     while pending:
@@ -94,7 +96,7 @@ def _reached(nodes: list[Node], inside: Callable[[Node], list[Node]]) -> list[No
 
 
 def _above(stop: Collection[Any], nodes: list[Node], inside: Callable[[Node], list[Node]]) -> list[Node]:
-    """The nodes that ``nodes`` are computed from, stopping at some functions; ``inside`` adds further operands."""
+    """Return the nodes that ``nodes`` are computed from, stopping at some functions; ``inside`` adds further operands."""
     found = dict.fromkeys(nodes)
     pending = [*found]
     while pending:
@@ -110,41 +112,41 @@ def _either(*contents: Content | None) -> Content:
 
 
 class Values:
-    """Unknown numbers, and the values of names. ``numbers``: whether known Python numbers are constants."""
+    """Holds unknown numbers, and the values of names. ``numbers``: whether known Python numbers are constants."""
 
     def __init__(self, *, numbers: bool) -> None:
         self.state = State()
         self.results: list[Node] = []
         self.made_of: dict[Node, list[Node]] = {}  # the nodes that an unknown number depends on
-        self.sums: dict[Node, Node] = {}  # what is added up of others, and parts of it: what it is a part of
-        self.folded: dict[Node, Folded] = {}  # of these, what rules are asked about
+        self.sums: dict[Node, Node] = {}  # for each sum, or part of one: the sum that it is a part of
+        self.folded: dict[Node, Folded] = {}  # those of them that rules are asked about
         self.viewed: set[Array] = set()
-        self.read: set[tuple[Array, Any]] = set()  # in the loop that is read, with the place; None: all of it
+        self.read: set[tuple[Array, Any]] = set()  # arrays read in the loop, with the place; None: all of it
         self.stored: set[tuple[Array, Any]] = set()
         self.constants: set[Node] = set()
         self.ranks: dict[Array, int] = {}  # where they are known
         self.thin: set[Array] = set()  # arrays that have axes of one element
-        self._thin: set[Node] = set()  # what they are made of
+        self._thin: set[Node] = set()  # the elements of these arrays
         self._are_constants = numbers
-        self._known: dict[Any, Node] = {}  # by what they are
-        self._data: set[Node] = set()  # of these, those that captured code has no value of
-        self._numbers: set[Node] = set()  # of these, those that are the same for all elements
+        self._known: dict[Any, Node] = {}  # unknown numbers by their key
+        self._data: set[Node] = set()  # those that captured code has no value of
+        self._numbers: set[Node] = set()  # those that are the same for all elements
         self.sizes: set[Node] = set()
         self._roots: dict[Node, Node] = {}  # the unknown array that a part belongs to
-        self._ways: dict[Node, tuple[Node, Any]] = {}  # what it is a part of, and at which place
-        self._shaped: set[Node] = set()  # parts that may be other parts, written in another way
-        self._flipped: set[Node] = set()  # slices the other way round
+        self._ways: dict[Node, tuple[Node, Any]] = {}  # what a part belongs to, and at which place
+        self._shaped: set[Node] = set()  # parts that may equal other parts, written in another way
+        self._flipped: set[Node] = set()  # slices in reverse order
 
     def needed(self) -> list[Node]:
-        """The results, and what is needed for unknown numbers in them."""
+        """Return the results, and what is needed for unknown numbers in them."""
         return self._needed(self.results)[0]
 
     def as_rules_see(self, results: list[Node]) -> list[Node]:
-        """The same with arrays where something is folded."""
+        """Return the results with arrays where something is folded, as rules see them."""
         return arrays_of(results, self.folded, self._numbers) if self.folded else results
 
     def depends_on_data(self, value: Node) -> bool:
-        """Whether captured code does not know a value."""
+        """Return whether a value is unknown in captured code."""
         return not self._data.isdisjoint(self._needed([value])[1])
 
     def _needed(self, pending: list[Node]) -> tuple[list[Node], set[Node]]:
@@ -157,33 +159,33 @@ class Values:
         return [*found], seen
 
     def through(self, nodes: list[Node]) -> list[Node]:
-        """The nodes that ``nodes`` are computed from, also through folds."""
+        """Return the nodes that ``nodes`` are computed from, also through folds."""
         return _reached(nodes, lambda n: self.made_of[n] if n in self.folded else [])
 
     def sums_are_apart(self, nodes: list[Node]) -> bool:
-        """Whether sums for which rules are not asked are outside known forms: of exponentials, and two of one array."""
+        """Return whether sums that are not examined match no known form: sums of exponentials, or two sums of one array."""
         found = [self.sums[n] for n in nodes if n in self.sums and n not in self.folded]
         parts = [self._summed(whole) for whole in found]
         if any(n.op.name in numpy_functions.EXPONENTIALS for own in parts for n in own):
             return False
         summed = [w for own in parts for w in self._wholes(own)]
         if not self._thin.isdisjoint(summed):
-            return False  # of one element they may be none
+            return False  # if they have one element, there may be none
         added = [n for n in nodes if n in self.folded and self.folded[n].name not in _PICKED]
         asked = {w for n in added for w in self._wholes(self._summed(n))}
         return len(asked.union(summed)) == len(asked) + len(summed) and len(found) == len(set(found))
 
     def _wholes(self, parts: Iterable[Node]) -> set[Node]:
-        """The arrays that elements are of."""
+        """Return the arrays that the elements ``parts`` belong to."""
         return {self._roots.get(n, n) for n in parts if n.op is PARAMETER and n not in self._numbers}
 
     def _summed(self, whole: Node) -> list[Node]:
-        """The nodes a sum is made of, including inner sums, but not below functions other than sums."""
+        """Return the nodes a sum is made of, including inner sums, but not below functions other than sums."""
         straight = _above(_BENT, self.made_of[whole], lambda n: self.made_of[self.sums[n]] if n in self.sums else [])
         return _reached(straight, lambda _: [])
 
     def parts_are_apart(self, nodes: list[Node]) -> bool:
-        """Whether parts of arrays that are others here are others in captured code."""
+        """Return whether parts of arrays that differ here surely differ in captured code."""
         leaves = [n for n in nodes if n.op is PARAMETER]
         shaped = {self._roots[n] for n in leaves if n in self._shaped}
         roots = [self._roots.get(n, n) for n in leaves]
@@ -193,7 +195,7 @@ class Values:
         return once and all(roots.count(root) == 1 for root in shaped)
 
     def _is_sliced(self, leaf: Node) -> bool:
-        """Whether it is an array, or a part of it by integers and slices of step 1."""
+        """Return whether a leaf is an array, or a part of it by integers and slices of step 1."""
         return leaf not in self._ways or isinstance(self._ways[leaf][1], Place)
 
     # unknown numbers
@@ -201,7 +203,7 @@ class Values:
     def any(
         self, key: Any, dtype: Any = np.float64, *, of: Iterable[Node] = (), number: bool = False, within: Any = None
     ) -> Node:
-        """An unknown number, the same for the same key; ``of`` is what it is computed from."""
+        """Return an unknown number, the same for the same key; ``of`` is what it is computed from."""
         found = self._known.get(key)
         if found is None:
             t = dtype if isinstance(dtype, Type) else Type(np.dtype(dtype), (), "scalar")
@@ -214,26 +216,26 @@ class Values:
         return found
 
     def size(self, key: Any) -> Node:
-        """A size."""
+        """Return the unknown number for a size."""
         found = self.any(key, python(int), number=True, within=(0, None))
         self.sizes.add(found)
         return found
 
     def sum(self, key: Any, args: list[Node], *, number: bool = False) -> Node:
-        """What is added up, or picked, of others."""
+        """Return the unknown number for a sum of other numbers, or for one picked from them."""
         kind = np.result_type(np.float32, *[a.type.dtype for a in args]) if args else np.dtype(float)
         found = self.any((key, *args), kind, of=args, number=number)
         self.sums[found] = found
         return found
 
     def fold(self, what: Folded, *, number: bool) -> Node:
-        """What is folded, and asked about."""
+        """Return the unknown number for a fold that is examined."""
         found = self.sum(what, [what.element], number=number)
         self.folded[found] = what
         return found
 
     def given(self, value: Any) -> Array:
-        """An argument."""
+        """Return the value of an argument."""
         if isinstance(value, np.ndarray):
             found = self.any(object(), cast("np.ndarray[Any, Any]", value).dtype)
             self._data.add(found)
@@ -246,7 +248,7 @@ class Values:
         return self.array(self.number(object(), value))
 
     def number(self, key: Any, value: Any) -> Node:
-        """A number from outside. Python integers are what they are in captured code; formulas of numbers take them as operands."""
+        """Return a number from outside: Python integers are constants in captured code, and operands in formulas of numbers."""
         kind = type(value)
         if kind is int or kind is bool or issubclass(kind, np.integer | np.bool_):
             return self._operand(constant(value))
@@ -262,13 +264,13 @@ class Values:
     # what names hold
 
     def array(self, element: Node) -> Array:
-        """A new array."""
+        """Return a new array."""
         made = Array()
         self.state.content[made] = Content(element, {})
         return made
 
     def element(self, value: Any) -> Node:
-        """An element of what an expression gives."""
+        """Return an element of an expression's value."""
         if isinstance(value, Node):
             return value
         if isinstance(value, View):
@@ -278,7 +280,7 @@ class Values:
         return self.any((value, *parts.values()), whole.type.dtype, of=(whole, *parts.values())) if parts else whole
 
     def part(self, array: Array, place: Any, *, item: bool = False) -> Node:
-        """An element of a part of an array; ``item``: which has no axes."""
+        """Return an element of a part of an array; ``item``: the part has no axes."""
         whole, parts = self._held(array)
         if place in parts:
             return parts[place]
@@ -306,7 +308,7 @@ class Values:
         return whole, parts
 
     def moved(self, element: Node, place: Any) -> Node:
-        """An element at another place: everything that is no number becomes another value there."""
+        """Return an element at another place: everything that is no number becomes another value there."""
         leaves = [n for n in topological([element]) if n.op is PARAMETER and n not in self._numbers]
         parts = {n: self._part(n, place) for n in leaves}
         parts = {whole: part for whole, part in parts.items() if part is not whole}
@@ -317,7 +319,7 @@ class Values:
         return substitute([element], parts)[0] if parts else element
 
     def _part(self, leaf: Node, place: Any) -> Node:
-        """What is not known at another place: a part of a part is a part of the whole."""
+        """Return the unknown number for a leaf at another place: a part of a part is a part of the whole."""
         if leaf in self.folded:
             return leaf if adds_axes(place) else self._part_of_folded(self.folded[leaf], place)
         whole, way = self._ways.get(leaf, (leaf, Place(())))
@@ -339,13 +341,13 @@ class Values:
         return part
 
     def _part_of_folded(self, what: Folded, place: Any) -> Node:
-        """What is folded at another place."""
+        """Return the fold of the part of its operand at another place."""
         if not (what.keeps_axes or what.axes == constant(-1)):
             place = _FOLDED, what.axes, place
         return self.fold(what._replace(element=self.moved(what.element, place)), number=False)
 
     def bound(self, value: Any) -> Any:
-        """What a name is bound to: a number that is known is an operand of formulas."""
+        """Return the value that a name is bound to: a known number is an operand of formulas."""
         whole = self.state.content[value].whole if isinstance(value, Array) else None
         if whole is None or whole.op is not CONSTANT:
             return value
@@ -353,7 +355,7 @@ class Values:
         return value if operand is whole else self.array(operand)
 
     def place(self, index: ast.AST) -> Any:
-        """The identity of an index: its text, with the values of its names."""
+        """Return the identity of an index: its text, with the values of its names."""
         if isinstance(index, ast.Name):
             bound = self.state.names.get(index.id, index.id)
             return self.element(bound) if isinstance(bound, Array) else bound if isinstance(bound, str) else id(bound)
@@ -371,7 +373,7 @@ class Values:
     # what goes on
 
     def ends(self, value: Any) -> None:
-        """What a value holds is a result."""
+        """Record that what a value holds is a result."""
         if isinstance(value, tuple):
             for one in cast("tuple[Any, ...]", value):
                 self.ends(one)
@@ -381,14 +383,14 @@ class Values:
             self.results.append(self.element(value))
 
     def hand_on(self, names: Iterable[str], bound: set[str]) -> dict[str, tuple[Node, Array]]:
-        """Bind names to unknown carried values; those that are ``bound`` in the iteration hold their own."""
+        """Bind names to unknown carried values; return these for names that are not ``bound`` in the iteration as well."""
         handed: dict[str, tuple[Node, Array]] = {}
         for name in names:
             array = self.state.names.get(name)
             if array is None:
                 continue
             t, nodes = self._may_hold(array)
-            kind = np.float64 if t.form == "python" and t.dtype.kind == "i" else t.dtype  # it may become one
+            kind = np.float64 if t.form == "python" and t.dtype.kind == "i" else t.dtype  # it may become a float
             found = self.any(object(), kind, of=nodes, number=self.is_number(array))
             if name in bound:
                 self.state.names[name] = array = self.array(found)
@@ -398,7 +400,7 @@ class Values:
         return handed
 
     def _may_hold(self, array: Any) -> tuple[Type, list[Node]]:
-        """The type of an array, and all that it may hold: on data-dependent branches, values of one type."""
+        """Return the type of an array, and all nodes that it may hold: on data-dependent branches, values of one type."""
         content = self.state.content.get(array) if isinstance(array, Array) else None
         types = [n.type for n in content.nodes] if content else []
         if content is None or (content.whole is None and len(set(types)) != 1):
@@ -406,13 +408,13 @@ class Values:
         return types[0], content.nodes
 
     def is_number(self, value: Any) -> bool:
-        """Whether a value, or what a name holds, is a number, the same for all elements."""
+        """Return whether a value, or a name's content, is a number, the same for all elements."""
         content = self.state.content.get(value) if isinstance(value, Array) else None
         whole = value if isinstance(value, Node) else content.whole if content and not content.parts else None
         return whole is not None and all(n in self._numbers for n in topological([whole]) if n.op is PARAMETER)
 
     def is_pythons(self, value: Any) -> bool:
-        """Whether a name holds a Python number, into which nothing can be stored."""
+        """Return whether a name holds a Python number, into which nothing can be stored."""
         content = self.state.content.get(value) if isinstance(value, Array) else None
         return content is not None and content.whole is not None and content.whole.type.form == "python"
 
@@ -443,9 +445,9 @@ class Values:
                 )
 
     def _reads_itself(self, array: Array, content: Content, t: Type, read: set[Any]) -> None:
-        """A loop has stored into an array that it reads: where it reads what other iterations store, it stays a loop.
+        """Give unknown content to an array that a loop stores into and reads where other iterations store.
 
-        Rules see nothing from outside of a branch in such a one.
+        Such a loop stays a loop, and rules see nothing from outside of a branch in it.
         """
         stored = {place for own, place in self.stored if own is array}
         if all(not isinstance(place, Place) or place in stored for place in read - {None}) and None not in read:
@@ -455,7 +457,7 @@ class Values:
 
 
 def _mentions(place: Any, index: Node | None) -> bool:
-    """Whether a place depends on an index."""
+    """Return whether a place depends on an index."""
     if isinstance(place, tuple | frozenset):
         return any(_mentions(part, index) for part in cast("Iterable[Any]", place))
     return place is index if index is not None else False

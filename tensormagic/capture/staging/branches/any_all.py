@@ -1,4 +1,4 @@
-"""``all`` and ``any`` in captured code: they evaluate no more than Python would if that prints, changes something or may fail."""
+"""``all`` and ``any`` in captured code: they evaluate no more than Python would if an element prints, has effects or may fail."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ from tensormagic.ops.scalars import scalar
 
 
 def quantified(name: str, whole: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """``all`` or ``any``: of a lazy array with one axis, in the graph; ``whole`` makes a list of a generator expression."""
+    """Return ``all`` or ``any`` as captured code calls it; ``whole`` makes a list of a generator expression.
+
+    A lazy array with one axis is reduced in the graph.
+    """
     plain: Callable[[Any], bool] = getattr(builtins, name)
 
     def find(values: Any) -> Any:
@@ -36,7 +39,7 @@ def quantified(name: str, whole: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def of_all(values: Any) -> Any:
         takes = isinstance(values, Generated) and values.takes
         before, values = _effects(), values if takes and not values_are_there() else whole(values)
-        if before is not _effects():  # a loop has asked all of them
+        if before is not _effects():  # a loop has evaluated all of them
             refuse(f"{name}() of values whose computation prints, or checks data,", _LOOP)
         rows = rows_of(values)
         if rows is not None and rows.type.ndim == 1:
@@ -49,7 +52,7 @@ def quantified(name: str, whole: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _of_generated(name: str, values: Generated, of_all: Callable[[Any], Any]) -> Any:
-    """The answer for a generator expression; later consumers need to know how many values Python would have taken."""
+    """Return the result for a generator expression; record how many values Python would have taken, for later consumers."""
     goes_on = type(values.iterable) in ON_THE_WAY and values.running is None and is_held(values.iterable, values)
     few = values.one_by_one()
     if few is None:
@@ -57,7 +60,7 @@ def _of_generated(name: str, values: Generated, of_all: Callable[[Any], Any]) ->
         known = isinstance(found, bool) and not values.left
     else:
         found = connected([partial(_truth, one) for one in few], conjunction=name == "all")
-        known = len(values.within) < 2  # none was asked for on trial
+        known = len(values.within) < 2  # none was evaluated on trial
     if not known and goes_on:
         refuse(f"{name}() that takes a data-dependent number of values from an iterator", _LOOP)
     if not known:
@@ -70,7 +73,7 @@ def _truth(one: Callable[[], Any]) -> Any:
 
 
 def _connected(name: str, values: Iterable[Any], *, takes: bool) -> Any:
-    """``all`` or ``any`` of values with data-dependent truth, evaluated no further than Python does."""
+    """Return ``all`` or ``any`` of values with data-dependent truth, evaluated no further than Python does."""
     decides, asked = name == "any", list[Node]()
     takes = takes or (not isinstance(values, Generated) and hasattr(values, "__next__"))
     before, left = _effects(), iter(values)
@@ -100,7 +103,7 @@ def _connected(name: str, values: Iterable[Any], *, takes: bool) -> Any:
 
 
 def _taken(values: Iterable[Any], left: Iterator[Any]) -> tuple[Any, bool]:
-    """The next one of some values, and whether its computation changes nothing."""
+    """Return the next value, and whether computing it changes nothing."""
     capture = context.current()
     if not isinstance(values, Generated) or capture is None:
         return next(left, _NOTHING), True
@@ -113,6 +116,6 @@ _LOOP = "Write a loop that stops where the answer is known."
 
 
 def _effects() -> Any:
-    """The token of all prints and checks so far."""
+    """Return the token of all prints and checks so far."""
     capture = context.current()
     return None if capture is None else capture.order.checks[CHECKS]

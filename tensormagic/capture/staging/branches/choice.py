@@ -1,4 +1,4 @@
-"""The results of two branches on a data-dependent condition, pair by pair, and the ``cond`` that joins them."""
+"""Joins the results of two branches on a data-dependent condition, pair by pair, by a ``cond``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ from tensormagic.ops.scalars import scalar
 
 @dataclass(eq=False)
 class Choice:
-    """Pairs of results of two branches, and how they are joined.
+    """Represents pairs of results of two branches, and how they are joined.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class Choice:
     once: Once = field(default_factory=Once)
 
     def pair(self, first: Node, second: Node, what: str) -> int:
-        """The number of a result that is ``first`` or ``second``."""
+        """Add a pair of results, ``first`` or ``second``; return its number."""
         axes = () if values_are_there() else differing(first.type, second.type)
         alike = second.type.with_shape(first.type.shape, second.type.form) if axes else second.type
         t = merge_type(what, beside(first, alike), beside(second, first.type) if not axes else alike)
@@ -136,12 +136,12 @@ class Choice:
             self.classes[number] = self.pair(one.code, other.code, ""), types
 
     def _result(self, number: int, chosen: Mapping[tuple[Node, Node], Node]) -> Node:
-        """Result ``number`` as the code sees it."""
+        """Return result ``number`` as the code sees it."""
         found = chosen.get(self.pairs[number], self.pairs[number][0])
         if number in self.classes:
             code, types = self.classes[number]
             classes = Classes(self._result(code, chosen), types)
-            if self.pairs[number] not in chosen:  # 1 or True: the 1 that stands elsewhere is no other
+            if self.pairs[number] not in chosen:  # 1 or True: the 1 that stands elsewhere is another value
                 found = number_classes.by_itself(found, classes)
             number_classes.note(found, classes)
         if number in self.narrower:
@@ -149,7 +149,7 @@ class Choice:
         return self._of_box(found, *self.boxes[number]) if number in self.boxes else found
 
     def _of_box(self, found: Node, t: Type, axes: dict[int, tuple[Size, Size]]) -> Node:
-        """An array in a box: its lengths are those of others that are as long in either branch."""
+        """Return an array from its box; its lengths are those of others that are as long in either branch."""
         known = {k: self.lengths[ends] for k, ends in axes.items() if ends in self.lengths}
         array = unboxed(found, t, tuple(axes), known)
         for k, ends in axes.items():
@@ -157,7 +157,7 @@ class Choice:
         return context.record(array)
 
     def name(self, slot: Slot, first: Any, second: Any) -> None:
-        """What a slot holds afterwards."""
+        """Join the two values of a slot after the branches."""
         first, second = (narrowed(v, self.predicate, holds=branch == 0) for branch, v in enumerate((first, second)))
         if merged_values.same_value(first, second):
             self._stays(*(arrays_of(first) or ()))
@@ -208,9 +208,9 @@ class Choice:
         )
 
     def _in_one(self, slot: Slot, first: Any, second: Any) -> None:
-        """A name that one branch binds: its value there, and a condition."""
+        """Join a name that one branch binds: its value there, and a condition."""
         there = self._apart(slot, 1, second) if first is UNBOUND else self._apart(slot, 0, first)
-        if slot.internal and (second is None or first is None):  # read where it is bound alone
+        if slot.internal and (second is None or first is None):  # read only where it is bound
             self.steps.append(lambda _of: slot.set(None))
             return
         if not there.numeric:
@@ -274,7 +274,7 @@ class Choice:
         self.steps.append(bind)
 
     def _places(self, *sides: Leaf) -> list[tuple[int | Node, Place]] | None:
-        """The places that an array may be, each with its condition, or the number of that; None where they are not known."""
+        """Return the places that an array may be, each with its condition or that condition's number; None where they are not known."""
         found: list[tuple[int | Node, Place]] = []
         for branch, leaf in enumerate(sides):
             known = [] if leaf is None else places(leaf.place, self._is_older)
@@ -287,7 +287,7 @@ class Choice:
         return found
 
     def _refuse_without_axes(self, slot: Slot, pairs: Sequence[tuple[Node, Node]], *values: Any) -> None:
-        """Refuse a choice between a number and a shared rank-0 array: a store reaches the array's other references."""
+        """Raise for a choice between a number and a shared rank-0 array: a store would reach the array's other references."""
         for pair, *leaves in zip(pairs, *(arrays_of(v) or [None] * len(pairs) for v in values), strict=True):
             forms = {n.type.form for n in pair}
             known = [a for a, n in zip(leaves, pair, strict=True) if a is not None and n.type.form == "array"]
@@ -304,14 +304,14 @@ class Choice:
         self.bound += [Joined(leaf, (leaf, leaf), []) for leaf in leaves if leaf is not None]
 
     def _same(self, first: Leaf, second: Leaf) -> Tensor | None:
-        """What stands for an array already that has two names on both branches."""
+        """Return the array already made for a pair of arrays that has another name, too; else None."""
         exact = (
             b for b in self.bound if all(branch is not None for branch in b.ways) and not isinstance(b.value, Partial)
         )
         return next((b.value for b in exact if b.ways[0] is first and b.ways[1] is second), None)
 
     def _bound_too(self, branches: Sequence[Leaf]) -> dict[int, Alternative]:
-        """The branches on which an array already has another name, with that."""
+        """Return the branches on which an array already has another name, with that."""
         found: dict[int, Alternative] = {}
         for branch, leaf in enumerate(branches):
             named = [
@@ -331,15 +331,15 @@ class Choice:
         return found
 
     def _is_older(self, buffer: Buffer) -> bool:
-        """Whether an array was there before, and somebody else knows it."""
+        """Return whether an array existed before and is referenced by other names."""
         return buffer.born <= self.outcomes[0].started and not is_own(buffer, self.slots)
 
     def store(self, buffer: Buffer) -> None:
-        """What a buffer holds afterwards."""
+        """Join the contents of a buffer after the branches."""
         if buffer.alias.beside and buffer.first.op is REQUIRE:
             return  # a name that may be unbound: it is lost with what it shares, whichever branch is taken
         question = Question.of(buffer.node)
-        first, second = (  # a branch that stores into what may be unbound asks there
+        first, second = (  # a branch that stores into what may be unbound checks it there
             o.buffers[buffer][0] if buffer in o.buffers else question.unasked(buffer.node) for o in self.outcomes
         )
         number = self.pair(first, second, f"the two branches store into {buffer.name or 'an array'}")
@@ -363,14 +363,14 @@ class Choice:
 
 
 def _unlike_numbers(pair: tuple[Node, Node]) -> bool:
-    """Whether two numbers are of different classes: 1, 1.0, np.float32(1)."""
+    """Return whether two numbers are of different classes: 1, 1.0, np.float32(1)."""
     first, second = (n.type for n in pair)
     numbers = not first.shape and not second.shape and "array" not in {first.form, second.form}
     return numbers and (first.form, first.dtype) != (second.form, second.dtype)
 
 
 def _unlike_digits(pair: tuple[Node, Node]) -> bool:
-    """Whether one of two numbers is Python's, and the joined number has another dtype than NumPy's result."""
+    """Return whether one of two numbers is Python's, and the joined number has another dtype than NumPy's result."""
     first, second = pair
     if {first.type.form, second.type.form} != {"python", "scalar"}:
         return False
@@ -380,7 +380,7 @@ def _unlike_digits(pair: tuple[Node, Node]) -> bool:
 
 
 def merge_type(what: str, first: Type, second: Type) -> Type:
-    """The type of one of two values: Python's numbers promote, NumPy's too if there are no values, arrays do not."""
+    """Return the type of one of two values: Python's numbers promote, NumPy's only if there are no values, arrays never."""
     capture, forms = context.current(), {first.form, second.form}
     numbers = "array" not in forms and capture is not None and capture.abstract
     if (first.form == "array") != (second.form == "array") and not first.shape and not second.shape:

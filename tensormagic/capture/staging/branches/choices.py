@@ -1,4 +1,4 @@
-"""Expressions of staged code that choose: ``first if test else second``, ``and``, ``or``."""
+"""Expressions of staged code that choose a value: ``first if test else second``, ``and``, ``or``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Thunk = Callable[[], Any]
 
 
 def chosen(test: Any, first: Thunk, second: Thunk) -> Any:
-    """``first if test else second``."""
+    """Return what ``first if test else second`` gives."""
     condition = decided(test)
     if isinstance(condition, bool):
         return (first if condition else second)()
@@ -42,32 +42,32 @@ def _one_of(condition: Node, ways: tuple[Thunk, Thunk], functions: Sequence[Any]
 
 
 def is_settled(error: Exception) -> bool:
-    """Whether a condition in a `try` is settled for each trace, where a region cannot hold what hangs on it."""
+    """Return whether an error of a region in a `try` means that the condition is settled for each trace."""
     return isinstance(error, NeedsPython) and raising.settles()
 
 
 def taken_for(condition: Node) -> bool:
-    """Whether a condition in a `try` is taken to hold in this trace."""
+    """Return whether a condition in a `try` is taken to hold in this trace."""
     return not raising.taken_for(scalar.logical_not(condition))
 
 
 def both(first: Any, *rest: Thunk) -> Any:
-    """``and``."""
+    """Return what ``and`` gives."""
     return _connected(first, rest, conjunction=True)
 
 
 def either(first: Any, *rest: Thunk) -> Any:
-    """``or``."""
+    """Return what ``or`` gives."""
     return _connected(first, rest, conjunction=False)
 
 
 def connected(thunks: Sequence[Thunk], *, conjunction: bool) -> Any:
-    """``all`` or ``any`` of what gives truth values, one by one."""
+    """Return what ``all`` or ``any`` gives for thunks that return truth values, called one by one."""
     return _connected(thunks[0](), thunks[1:], conjunction=conjunction) if thunks else conjunction
 
 
 def _connected(value: Any, rest: Sequence[Thunk], *, conjunction: bool) -> Any:
-    """Operands of ``and`` or ``or``, each evaluated where those before it leave that open."""
+    """Return what ``and`` or ``or`` gives, where each operand is evaluated only if those before it leave the result open."""
     for k, thunk in enumerate(rest):
         condition = decided(value)
         if isinstance(condition, bool):
@@ -98,7 +98,7 @@ def _connected(value: Any, rest: Sequence[Thunk], *, conjunction: bool) -> Any:
 
 
 def _tried(run: Thunk) -> Any:
-    """What ``run`` gives; None where it fails, which the way that is taken otherwise says better."""
+    """Return the result of ``run``; None where it fails, as the branch run then gives the better error."""
     try:
         return run()
     except Exception:  # noqa: BLE001 (as above)

@@ -1,4 +1,4 @@
-"""Branches on data-dependent conditions: both are traced, and a ``cond`` gives what either has done."""
+"""Branches on data-dependent conditions: both are traced, and a ``cond`` selects what either has done."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tensormagic.ops.form import FORM, to_form
 from tensormagic.ops.pointwise import Pointwise
 from tensormagic.ops.scalars import scalar
 
-MIXED = object()  # a truth value that is Python's or NumPy's, which is data-dependent
+MIXED = object()  # stands for a boolean that is Python's or NumPy's, which is data-dependent
 Branches = Sequence[Callable[[], Any]]
 
 
@@ -42,7 +42,7 @@ def staged_branch(
     functions: Sequence[Any] = (),
     given: Sequence[Any] = (),
 ) -> None:
-    """Both branches of a statement: the names that they bind, and the arrays that they store into.
+    """Stage both branches of a statement: the names that they bind, and the arrays that they store into.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def staged_branch(
 
 
 def staged_value(predicate: Node, branches: Branches, functions: Sequence[Any] = ()) -> Any:
-    """The value of one of two expressions, with its effects."""
+    """Return the value of one of two expressions, with its effects, as one ``cond``."""
     world = World(functions or branches)
     holder: list[Any] = [None]
     why = f"it is assigned in an expression in {usercode.here()}, and whether that is evaluated depends on data"
@@ -93,7 +93,7 @@ def _trace_both(
     unneeded: Container[Slot] = (),
     result: Slot | None = None,
 ) -> int | None:
-    """Trace both branches, and do what either does; gives the number of a branch that only raises, where the other one is to be run."""
+    """Trace both branches, and do what either does; return the number of a branch that only raises if the other is still to be run."""
     coded = number_classes.nodes()
     world.adding = True
     supposed = (supposing(branch, predicate, holds=k == 0) for k, branch in enumerate(branches))
@@ -107,7 +107,7 @@ def _trace_both(
     for outcome in outcomes:
         once_each(outcome.slots)
     _refuse_added_once(outcomes, {*world.variables.values()})
-    stored = list(dict.fromkeys(b for o in outcomes for b in o.buffers))  # states of generators, too
+    stored = list(dict.fromkeys(b for o in outcomes for b in o.buffers))  # states of random generators, too
     known = {*world.nodes(), *coded, predicate, *(n for b in stored for n in unasked(b.node))}
     known |= effects_before(node_of(noted()))
     choice = Choice(predicate, known, outcomes, why, functions=functions)
@@ -129,7 +129,7 @@ def _trace_both(
 
 
 def _refuse_added_once(outcomes: tuple[Outcome, Outcome], variables: set[Slot]) -> None:
-    """Refuse items that one branch alone adds to a container or an object, or both in another order; variables may be unbound."""
+    """Raise if one branch alone adds items to a container or an object, or both in another order; variables may be unbound."""
     first, second = (
         [
             s
@@ -156,7 +156,7 @@ def _check_branch(predicate: Node, branch: int, outcomes: tuple[Outcome, Outcome
 
 
 def _truth_alone(outcome: Outcome, world: World) -> Node | None:
-    """What code gives that does nothing else, where that is a truth value, of operations that never fail; else None."""
+    """Return the boolean that code gives if it does nothing else, and never fails; else None."""
     if outcome.slots or outcome.buffers or not isinstance(outcome.result, Tensor | bool):
         return None
     node, known = node_of(outcome.result), world.nodes()
@@ -171,10 +171,10 @@ def _is_truth(node: Node) -> bool:
 
 
 def joined(value: Tensor, first: Node, second: Callable[[], Any], functions: Sequence[Any], op: Pointwise) -> Any:
-    """``value and second()``, or ``or``, as one operation; None if either is no boolean, or the second may fail.
+    """Return ``value and second()``, or ``or``, as one operation; None if either is no boolean, or the second may fail.
 
-    Its class is Python's or NumPy's if both agree; else data-dependent: MIXED in a cell, where values can be computed.
-    ``first`` is the truth of ``value``.
+    Its class is Python's or NumPy's if both agree; else data-dependent: MIXED in a cell, where values can be
+    computed. ``first`` is the truth of ``value``.
     """
     if not _is_truth(value.node):
         return None

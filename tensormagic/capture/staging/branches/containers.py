@@ -1,4 +1,4 @@
-"""Lists, dictionaries and records, chosen by a data-dependent condition: another one stands for them, and none of these may change."""
+"""Lists, dictionaries and records chosen by a data-dependent condition: a stand-in represents them, and none of these may change."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tensormagic.ir.node import Node
 ADVICE = "Change each in its own branch, or work on copies."
 
 
-Way = tuple[Any, Node, Any]  # the stand-in of a container, and the condition for each choice
+Way = tuple[Any, Node, Any]  # the stand-in of a container, a condition, and the container that it then is
 
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """Containers one of which a name refers to, and their stand-in.
+    """Represents containers one of which a name refers to, and their stand-in.
 
     Parameters
     ----------
@@ -56,11 +56,11 @@ class Chosen:
 
     @property
     def changed(self) -> bool:
-        """Whether one of them holds something else now."""
+        """Return whether one of them holds other objects now."""
         return any(_differ(b, parts_in(c)) for b, c in zip(self.contents, (*self.made, *self.behind), strict=True))
 
     def check(self) -> None:
-        """Raise where one of them has changed that none may."""
+        """Raise if a container has changed that may not."""
         if self.known and self.changed:
             kind = type(self.behind[0]).__name__
             raise NeedsPython(
@@ -71,13 +71,13 @@ class Chosen:
 
 @dataclass(frozen=True)
 class May:
-    """The containers that a name may mean, of those that were there before; and whether others know one of them."""
+    """Represents the older containers that a name may refer to, and whether one of them has other references."""
 
     containers: Sequence[Any]
     known: bool
 
     def refuse(self, slot: Slot) -> None:
-        """Raise where one of several containers that others know would be bound, and Python can find out which."""
+        """Raise if one of several containers with other references would be bound, and Python can find out which."""
         if self.known and values_are_there():
             kind = type(self.containers[0]).__name__
             raise NeedsPython(f"{slot.said} is one of several {kind}s, depending on data", ADVICE)
@@ -101,7 +101,7 @@ NOTHING = May((), known=False)
 
 
 def _ways(made: Any, holds: Node, side: Any) -> Iterator[Way]:
-    """For the containers in what a name holds, which they are on a condition."""
+    """Yield, for each container in ``made``, the condition and the container of ``side`` that it then is."""
     if not is_container(made) or type(made) is not type(side):
         return
     inside = items_of(made), items_of(side)
@@ -112,7 +112,7 @@ def _ways(made: Any, holds: Node, side: Any) -> Iterator[Way]:
 
 
 def changeable(value: Any) -> Iterator[Any]:
-    """The lists, dictionaries and records in a value, itself too: what somebody else may know, and change."""
+    """Yield the lists, dictionaries and records in a value, itself too: these may have other references, and change."""
     pending = [value]
     while pending:
         found = pending.pop()
@@ -128,20 +128,20 @@ class _CHANGEABLE:
 
 
 class Once:
-    """What stands for a container that several names hold: the same for all of them."""
+    """Makes one stand-in for a container that several names hold, the same for all of them."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[int, ...], tuple[Any, Any]] = {}
 
     def of(self, values: tuple[Any, ...], made: Any) -> Any:
-        """``made`` for one of ``values``; for the same values again, the first one made."""
+        """Return ``made`` for one of ``values``; for the same values again, the first one made."""
         if not any(found is v for v in values if v is not UNBOUND for found in changeable(v)):
             return made
         return follow(values, self._made.setdefault(tuple(map(id, values)), (made, values))[0])
 
 
 class Older:
-    """The containers that were there before code ran.
+    """Represents the containers that existed before code ran.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class Older:
         self.known = {id(c) for c, _ in world.containers}
 
     def among(self, values: Iterable[Any], slots: Sequence[Slot], outcomes: Sequence[Outcome]) -> May:
-        """The existing containers among ``values``, and whether one has references other than ``slots``.
+        """Return the existing containers among ``values``, and whether one has references other than ``slots``.
 
         Raises
         ------
@@ -171,12 +171,12 @@ class Older:
 
 
 def _is_among(container: Any, ids: set[int]) -> bool:
-    """Whether a container is one of those with these ids, or its attributes are."""
+    """Return whether a container, or the dictionary of its attributes, is one of those with these ids."""
     return id(container) in ids or id(getattr(container, "__dict__", None)) in ids
 
 
 class StandIns:
-    """The containers that stand, in an iteration, for those that names held before it.
+    """Represents the containers that, in an iteration, stand for those that names held before it.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ class StandIns:
     def choices(
         self, slots: Mapping[Slot, tuple[Any, Any]], outcome: Outcome, *, once: bool
     ) -> dict[Slot, tuple[May, bool]]:
-        """For slots' values before the loop and after an iteration: the containers each may refer to.
+        """Return, for each slot, the containers that it may refer to, from its values before the loop and after an iteration.
 
         The ``outcome`` is that of the iteration; ``once``: there is surely one.
         """
@@ -217,7 +217,7 @@ class StandIns:
     def _changed(
         self, slots: Mapping[Slot, tuple[Any, Any]], outcome: Outcome, made: Mapping[int, Iterable[Any]]
     ) -> list[Any]:
-        """The existing containers with a single name that the iteration changes."""
+        """Return the existing containers with a single name that the iteration changes."""
         changed = [before for c, parts, before in self.installed.values() if _differ(parts, parts_in(c))]
         changed += _behind((c for one in outcome.chosen if one.changed for c in one.behind), made)
         if changed and (not _have_one_name(changed, slots) or self.older.among(changed, list(slots), ()).known):
@@ -226,12 +226,12 @@ class StandIns:
 
 
 def _containers_in(value: Any) -> Iterable[Any]:
-    """The containers and objects in what a slot holds."""
+    """Return the containers and objects in what a slot holds."""
     return () if value is UNBOUND else changeable(value)
 
 
 def _have_one_name(changed: Sequence[Any], slots: Mapping[Slot, tuple[Any, Any]]) -> bool:
-    """Whether each of the ``changed`` containers was in one slot, and all slots hold containers of their own after the iteration."""
+    """Return whether each ``changed`` container was in one slot, and after the iteration no two slots share a container."""
     after = [id(c) for _, value in slots.values() for c in _containers_in(value)]
     before = Counter(id(c) for value, _ in slots.values() for c in _containers_in(value))
     if len(set(after)) < len(after) or any(before[id(c)] > 1 for v in changed for c in _containers_in(v)):
@@ -240,7 +240,7 @@ def _have_one_name(changed: Sequence[Any], slots: Mapping[Slot, tuple[Any, Any]]
 
 
 def _behind(containers: Iterable[Any], made: Mapping[int, Iterable[Any]]) -> Iterator[Any]:
-    """What containers are, or stand for: ``made`` says for what, by their ids."""
+    """Yield the containers themselves, or those that they stand for: ``made`` has these by the stand-in's id."""
     for container in containers:
         if id(container) in made:
             yield from _behind(made[id(container)], made)
@@ -249,7 +249,7 @@ def _behind(containers: Iterable[Any], made: Mapping[int, Iterable[Any]]) -> Ite
 
 
 def _stand_for_others(values: Iterable[Any]) -> bool:
-    """Whether a container in ``values`` stands for several with other references, or is one of these."""
+    """Return whether a container in ``values`` stands for several with other references, or is one of these."""
     capture = context.current()
     made = {
         id(c)

@@ -1,4 +1,4 @@
-"""Two values of different types, one of which a region must give: both become optional values, or alternatives."""
+"""Two values of different types, one of which a region returns: both become optional values, or alternatives."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tensormagic.ops.scalars import scalar
 
 
 def aligned(first: Any, second: Any, said: str = "") -> tuple[Any, Any]:
-    """Two values in one form, if one of them, or a part, is or may be None; else unchanged.
+    """Return two values in one form, if one of them, or a part, is or may be None; else unchanged.
 
     In cells, both stay unchanged: values can be computed there, or Python takes over.
     """
@@ -50,7 +50,7 @@ def _aligned(first: Any, second: Any, said: str) -> tuple[Any, Any]:
 
 
 def _as_one_of(first: Any, second: Any, said: str) -> tuple[Any, Any]:
-    """Two values of different forms as choices of several; unchanged if no such value can represent them."""
+    """Return two values of different forms as alternatives of one form; unchanged if that cannot represent them."""
     options = [list(v.options) if isinstance(v, OneOf) else [v] for v in (first, second)]
     if not all(map(_may_be_one, [*options[0], *options[1]])) or _alike(first, second):
         return first, second
@@ -62,7 +62,7 @@ def _as_one_of(first: Any, second: Any, said: str) -> tuple[Any, Any]:
 
 
 def _among(value: Any, options: Sequence[Any], forms: Sequence[Any], said: str) -> OneOf:
-    """A value as one of several forms, given the ``options`` it may be."""
+    """Return a value as one of several forms, given the ``options`` it may be."""
     own = [next((k for k, v in enumerate(options) if _alike(v, form)), None) for form in forms]
     places = [own.index(k) for k in range(len(options))]
     code = constant(places[0])
@@ -79,12 +79,12 @@ def _among(value: Any, options: Sequence[Any], forms: Sequence[Any], said: str) 
         for k, form in zip(own, forms, strict=True)
     ]
     _note()
-    within = Tensor(Place(Buffer(to_form(code, "python"))))  # the code around does not meet it
+    within = Tensor(Place(Buffer(to_form(code, "python"))))  # the code around does not see it
     return OneOf(within, held, (value.said if isinstance(value, OneOf) else "") or said)
 
 
 def _may_be_one(value: Any) -> bool:
-    """Whether a value may be one of several: it is a number, fixed, a text with numbers in it, or a container of such."""
+    """Return whether a value may be an alternative: it is a number, fixed, a text with numbers in it, or a container of such."""
     if is_fixed(value) or is_number(value) or isinstance(value, LazyText):
         return True
     if not isinstance(value, Perhaps) and not is_container(value):
@@ -93,14 +93,14 @@ def _may_be_one(value: Any) -> bool:
 
 
 def _alike(first: Any, second: Any) -> bool:
-    """Whether two values are of one form."""
+    """Return whether two values are of one form."""
     if is_fixed(first) or is_fixed(second):
         return same(first, second)
     return apart(first).form == apart(second).form
 
 
 def _lifted(value: Any, inner: Any, like: Any, said: str) -> Any:
-    """A value that may be None: ``inner`` if it is not None, else zeros in the form of ``like``."""
+    """Return a value that may be None: ``inner`` if it is not None, else zeros in the form of ``like``."""
     if isinstance(value, Perhaps):
         return value if inner is value.inner else _made(value.flag, inner, value.said or said)
     return _made(wrap(constant(value is not None)), _zeros(like) if inner is None else inner, said)
@@ -114,7 +114,7 @@ def _made(flag: Tensor, inner: Any, said: str) -> Perhaps:
 
 
 def _may_be_none(value: Any) -> bool:
-    """Whether a region can represent that a value of this kind is None."""
+    """Return whether a region can represent that a value of this kind is None."""
     if isinstance(value, Perhaps):
         return True
     leaves, _ = flatten(value)
@@ -129,20 +129,20 @@ def _zeros(like: Any) -> Any:
 
 
 def _kind_of(container: Any) -> Any:
-    """The class of a container, and its keys or number of items."""
+    """Return the class of a container, and its keys or number of items."""
     keys = tuple(container) if isinstance(container, dict) else len(items_of(container))
     return type(container), keys
 
 
 def _note() -> None:
-    """Note that there are values which Python's own `is None` and `==` do not know."""
+    """Note that there are values about which Python's own `is None` and `==` would be wrong."""
     capture = context.current()
     if capture is not None:
         capture.refusals.deferred = True
 
 
 def unstaged(function: Any) -> Any:
-    """A function that is not staged: Python would answer its questions about a data-dependent value."""
+    """Return a function that is not staged, made to refuse data-dependent optional values, about which Python would be wrong."""
     capture = context.current()
     if capture is None or not capture.refusals.deferred or not isinstance(function, FunctionType | MethodType):
         return function

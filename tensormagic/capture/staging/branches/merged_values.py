@@ -1,4 +1,4 @@
-"""Values that control flow leaves behind: parts of containers, names that may be unbound, arrays that may share memory."""
+"""Merges values that control flow leaves: parts of containers, names that may be unbound, arrays that may share memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tensormagic.ops.leaf import constant
 
 
 class Partial(Tensor):
-    """A value that exists only if ``defined`` is true; other uses are an error when the graph runs."""
+    """Represents a value that exists only if ``defined`` is true; its use is an error otherwise, when the graph runs."""
 
     __slots__ = ("defined", "raw")
 
@@ -39,19 +39,19 @@ class Partial(Tensor):
 
     @property
     def stored(self) -> bool:
-        """Whether something may have been stored into it."""
+        """Return whether something may have been stored into it."""
         return isinstance(self.place, _Asked) and bool(self.place.stored)
 
     @property
     def handed_back(self) -> Node:
-        """The value of a name at the end of a cell; unconditional once code that always runs has stored into it."""
+        """Return the value of a name at the end of a cell; unconditional once code that always runs has stored into it."""
         node = self.node
         return node if isinstance(self.place, _Asked) and True in self.place.stored else Question.of(node).unasked(node)
 
 
 @dataclass(frozen=True, eq=False)
 class _Asked(Place):
-    """The place of a value that may not be there, and the stores into it: whether each is of code that always runs."""
+    """The place of a value that may not exist, with the stores into it: whether each is made by code that always runs."""
 
     stored: list[bool] = field(default_factory=list[bool])
 
@@ -64,23 +64,23 @@ class _Asked(Place):
 
 @dataclass(frozen=True)
 class Question:
-    """Whether the value of an array exists: checked where it is used, not where code begins that may use it."""
+    """Represents the check that the value of an array exists: made where it is used, not where code begins that may use it."""
 
     node: Node | None
 
     @classmethod
     def of(cls, node: Node) -> Question:
-        """The check before a value, or none if it surely exists."""
+        """Return the check in front of a value; one without a node if it surely exists."""
         return cls(node if node.op is REQUIRE and node["error"] == "name" else None)
 
     def asked(self, node: Node) -> Node:
-        """A value with the check in front of it."""
+        """Return a value with the check in front of it."""
         if self.node is None or self.unasked(node) is not node:
             return node
         return rebuild(self.node, [node, self.node.args[1]])
 
     def unasked(self, node: Node) -> Node:
-        """A value without the check in front of it."""
+        """Return a value without the check in front of it."""
         asks = self.node is not None and node.op is REQUIRE and node.args[1] is self.node.args[1]
         return node.args[0] if asks else node
 
@@ -97,11 +97,11 @@ class _Unsure(Buffer):
 
     @property
     def bare(self) -> Node:
-        """The value without that question."""
+        """Return the value without the check."""
         return self._question.unasked(self.node)
 
     def asked(self, node: Node) -> Node:
-        """A value, once that is asked."""
+        """Return a value with the check in front of it."""
         return self._question.asked(node)
 
     def store(self, node: Node) -> None:
@@ -111,7 +111,7 @@ class _Unsure(Buffer):
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is one that a region can hold."""
+    """Return whether a value is one that a region can hold."""
     if isinstance(value, Tensor):
         return True
     if type(value) is int:
@@ -123,7 +123,7 @@ def is_number(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Parts:
-    """A value, taken apart.
+    """Represents a value split into its numbers and arrays, and the structure that holds them.
 
     Parameters
     ----------
@@ -144,12 +144,12 @@ class Parts:
 
     @property
     def numeric(self) -> bool:
-        """Whether there is a number or an array in it."""
+        """Return whether there is a number or an array in it."""
         return bool(self.nodes)
 
 
 class _Fixed:
-    """A non-number, compared as Python compares it."""
+    """Represents a value that is no number, compared as Python compares it."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -166,7 +166,7 @@ class _Fixed:
 
 
 def apart(value: Any, *, asked: bool = False) -> Parts:
-    """Take a value apart; where it is ``asked`` for, names that may be unbound are so here, as in Python, and not where it is used."""
+    """Split a value into parts; where ``asked``, names that may be unbound are checked here, as in Python, and not where they are used."""
     leaves, build = flatten(value)
     marks = [is_number(v) for v in leaves]
     fixed = [None if m else _Fixed(v) for v, m in zip(leaves, marks, strict=True)]
@@ -185,7 +185,7 @@ def apart(value: Any, *, asked: bool = False) -> Parts:
 
 
 def same_value(left: Any, right: Any) -> bool:
-    """Whether a name that holds ``left`` or ``right`` holds the same, so that nobody could tell."""
+    """Return whether ``left`` and ``right`` are the same object, or equal constants, so that no code can tell them apart."""
     if left is right:
         return True
     if isinstance(left, bool | int | float | complex | str) and type(left) is type(right):
@@ -194,7 +194,7 @@ def same_value(left: Any, right: Any) -> bool:
 
 
 def both(first: Node | None, second: Node | None, choose: Callable[[Node, Node], Node]) -> Node | None:
-    """A condition that is one or the other, where None is always true."""
+    """Return the condition that ``choose`` makes of two, where None means always true; None for two of these."""
     if first is None and second is None:
         return None
     true = constant(True)
@@ -202,12 +202,12 @@ def both(first: Node | None, second: Node | None, choose: Callable[[Node, Node],
 
 
 def result(node: Node, defined: Node | None, name: str, why: str) -> Tensor:
-    """The lazy array for what a region gave to a name."""
+    """Return the lazy array for the value that a region gives to a name."""
     return Tensor(Place(Buffer(node, name=name, alias=GIVEN))) if defined is None else Partial(node, defined, name, why)
 
 
 def unlike(name: str, what: str, values: Sequence[Any], lines: Sequence[str] = ("", "")) -> NeedsPython:
-    """The error for two values that no region can give, and the lines at which a name was bound to each."""
+    """Return the error for two values that no region can return, with the lines at which a name was bound to each."""
     counts = [len(v) if isinstance(v, tuple | list) else None for v in values]
     differ = None not in counts and counts[0] != counts[1]
     told = [f"{n} value{'s' * (n != 1)}" if differ else describe(v) for n, v in zip(counts, values, strict=True)]
@@ -220,7 +220,7 @@ def unlike(name: str, what: str, values: Sequence[Any], lines: Sequence[str] = (
 
 
 def bound_at(function: Any, name: str) -> str:
-    """The last line at which a function of staged code binds ``name``; empty where it does not."""
+    """Return the last line at which a function of staged code binds ``name``; empty if it does not."""
     found, whole = "", getattr(function, "__code__", None)
     for code in () if whole is None else within(whole):
         for step in dis.get_instructions(code):
@@ -230,7 +230,7 @@ def bound_at(function: Any, name: str) -> str:
 
 
 def describe(value: Any) -> str:
-    """A value in a few words."""
+    """Return a value's description in a few words."""
     if value is UNBOUND:
         return "no value"
     if isinstance(value, Tensor):

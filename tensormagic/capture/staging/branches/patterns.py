@@ -1,4 +1,4 @@
-"""What the patterns of ``match`` ask of a value, which may be lazy: whether it is a sequence, a mapping, of a class; and its parts."""
+"""Tests that the patterns of ``match`` make of a value, which may be lazy: is it a sequence, a mapping, of a class; and its parts."""
 
 from __future__ import annotations
 
@@ -10,19 +10,31 @@ import numpy as np
 from tensormagic.capture.staging.numbers.kinds import is_instance
 from tensormagic.capture.values.value import Tensor
 
-_AS_SEQUENCE = 1 << 5  # the bit of a class by which Python knows what patterns of sequences match
-_WHOLE = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)  # Python's: matched as they are
+_AS_SEQUENCE = 1 << 5  # the flag of a class by which Python knows whether sequence patterns match its objects
+_WHOLE = (
+    bool,
+    bytearray,
+    bytes,
+    dict,
+    float,
+    frozenset,
+    int,
+    list,
+    set,
+    str,
+    tuple,
+)  # Python's classes that match themselves
 
 
 def is_sequence(value: Any, count: int, open_ended: bool = False) -> bool:
-    """Whether a value matches a pattern of ``count`` values, or of more."""
+    """Return whether a value matches a pattern of ``count`` values, or of more."""
     if not _is_taken_apart(value):
         return False
     return len(value) >= count if open_ended else len(value) == count
 
 
 def _is_taken_apart(value: Any) -> bool:
-    """Whether patterns of sequences match a value: arrays since NumPy 2.5, though ``isinstance`` calls them no sequences."""
+    """Return whether sequence patterns match a value: arrays since NumPy 2.5, although ``isinstance`` calls them no sequences."""
     if isinstance(value, Tensor):
         return value.type.form == "array" and not value.has_labels and bool(np.ndarray.__flags__ & _AS_SEQUENCE)
     if isinstance(value, np.ndarray):
@@ -31,12 +43,12 @@ def _is_taken_apart(value: Any) -> bool:
 
 
 def between(value: Sequence[Any], first: int, last: int) -> list[Any]:
-    """What ``*name`` means: all but the first and the last values."""
+    """Return the values that ``*name`` binds in a sequence pattern: all but the first and the last ones."""
     return [value[k] for k in range(first, len(value) - last)]
 
 
 def is_mapping(value: Any, keys: tuple[Any, ...]) -> bool:
-    """Whether a value is a mapping that has some keys."""
+    """Return whether a value is a mapping that has some keys."""
     if not isinstance(value, Mapping):
         return False
     missing = object()
@@ -44,12 +56,12 @@ def is_mapping(value: Any, keys: tuple[Any, ...]) -> bool:
 
 
 def beside(value: Mapping[Any, Any], keys: tuple[Any, ...]) -> dict[Any, Any]:
-    """What ``**name`` means: what a mapping has beside some keys."""
+    """Return the items that ``**name`` binds in a mapping pattern: all but those of some keys."""
     return {k: v for k, v in value.items() if k not in keys}
 
 
 def is_of_class(value: Any, kind: Any, count: int, names: tuple[str, ...]) -> bool:
-    """Whether a value is of a class, and has the attributes that a pattern reads: ``count`` by place, others by name."""
+    """Return whether a value is of a class, and has the attributes that a pattern reads: ``count`` by position, others by name."""
     if not isinstance(kind, type):
         raise TypeError("called match pattern must be a class")
     if not is_instance(value, kind):
@@ -62,13 +74,13 @@ def is_of_class(value: Any, kind: Any, count: int, names: tuple[str, ...]) -> bo
 
 
 def member(value: Any, kind: type, place: int) -> Any:
-    """The part of a value that a class pattern means by its place."""
+    """Return the part of a value that a class pattern reads by its position."""
     name = _placed(kind, place + 1)[place]
     return getattr(value, name) if name else value
 
 
 def _placed(kind: type, count: int) -> tuple[str, ...]:
-    """The names of the first ``count`` parts; an empty one for the value itself."""
+    """Return the names of the first ``count`` positional parts; an empty one for the value itself."""
     given = getattr(kind, "__match_args__", None)
     if given is None:
         allowed: tuple[str, ...] = ("",) if issubclass(kind, _WHOLE) else ()

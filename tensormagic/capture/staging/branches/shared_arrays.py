@@ -1,4 +1,4 @@
-"""Aliases after branches, loops and recursion: the join of each array's possible buffers over all paths."""
+"""Aliases after branches, loops and recursion: the union of each array's possible buffers over all paths."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ Leaf = Tensor | None  # an array in a value; None for other leaves
 
 
 def arrays_of(value: Any) -> list[Leaf]:
-    """For each number and array in a value, in order, the lazy array that it is."""
+    """Return, for each number and array in a value, in order, its lazy array; None for numbers."""
     return [v if isinstance(v, Tensor) and v.type.form == "array" else None for v in numbers_of(value)]
 
 
 def numbers_of(value: Any) -> list[Any]:
-    """The numbers and arrays in a value, NumPy's own among them, in order."""
+    """Return the numbers and arrays in a value, NumPy's own among them, in order."""
     return [] if value is UNBOUND else [v for v in flatten(value)[0] if is_number(v)]
 
 
 def once_each(slots: Mapping[Slot, Any]) -> None:
-    """Raise where two names hold parts of one array of NumPy's own: each of them would become an array by itself."""
+    """Raise if two names hold views of one NumPy array: each of them would become a separate array."""
     found: dict[int, Slot] = {}
     for slot, value in slots.items():
         for leaf in [] if value is UNBOUND else flatten(value)[0]:
@@ -45,14 +45,14 @@ def once_each(slots: Mapping[Slot, Any]) -> None:
 
 
 def memory(array: np.ndarray[Any, Any]) -> int:
-    """The id of the object that owns the memory of a NumPy array."""
+    """Return the id of the object that owns the memory of a NumPy array."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return id(array)
 
 
 def none_held(values: Iterable[Any], known: Collection[int], slot: Slot) -> None:
-    """Raise where what a slot would hold is a part of one of NumPy's own arrays that others know, by their ``memory``."""
+    """Raise if a slot would hold a view of a NumPy array that has other references; arrays are known by their ``memory``."""
     leaves = (leaf for value in values for leaf in flatten(value)[0])
     if any(isinstance(leaf, np.ndarray) and memory(leaf) in known for leaf in leaves):
         raise ForeignArrayError(
@@ -62,12 +62,12 @@ def none_held(values: Iterable[Any], known: Collection[int], slot: Slot) -> None
 
 
 def reached(leaf: Leaf) -> set[Buffer]:
-    """What an array may share memory with."""
+    """Return the buffers that an array may share memory with."""
     return set() if leaf is None else reach(leaf.place.buffer)
 
 
 def pairs(sides: Sequence[Sequence[set[Buffer]]]) -> Iterable[tuple[int, int]]:
-    """The index pairs of values that share memory on one of several branches; each branch says what its values reach."""
+    """Return the index pairs of values that share memory on one of several branches; each branch lists what its values reach."""
     for reaches in sides:
         for j, second in enumerate(reaches):
             yield from ((i, j) for i, first in enumerate(reaches[:j]) if first & second)
@@ -89,7 +89,7 @@ def join(values: Sequence[Tensor], known: Sequence[Iterable[Buffer]], related: I
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """A number or an array that is one of several, depending on data.
+    """Represents a number or an array that is one of several, depending on data.
 
     Parameters
     ----------
@@ -113,11 +113,11 @@ class Joined:
 
     @property
     def placed(self) -> bool:
-        """Whether it is known which of the older arrays it is."""
+        """Return whether it is known which of the older arrays it may be."""
         return self.places is not None and not isinstance(self.value, Partial)
 
     def unplaced(self, is_older: Callable[[Buffer], bool]) -> list[set[Buffer]]:
-        """The buffers it may share memory with on each branch, except older arrays that are known exactly."""
+        """Return the buffers it may share memory with on each branch, except older arrays that are known exactly."""
         placed = self.placed
         return [
             {b for b in reached(leaf) if not (placed and (way in self.told or is_older(b)))}
@@ -125,11 +125,11 @@ class Joined:
         ]
 
     def settle(self) -> bool:
-        """Make it an alias of its places; returns whether these are known and possible."""
+        """Make it an alias of its places; return whether these are known and possible."""
         return self.placed and (not self.places or attach(self.value.place.buffer, self.places))
 
     def older(self, is_older: Callable[[Buffer], bool]) -> list[Buffer]:
-        """The older arrays that it may be a part of, on any way."""
+        """Return the older arrays that it may be a view of, on any branch."""
         return [*filter(is_older, set[Buffer]().union(*map(reached, self.ways))), *self.beside]
 
 
@@ -161,14 +161,14 @@ def keep_out(value: Tensor, *leaves: Leaf) -> None:
 
 
 def writeable(*numbers: Any) -> bool | None:
-    """Whether an array that is one of these may be stored into; None if that is data-dependent."""
+    """Return whether an array that is one of these may be stored into; None if that is data-dependent."""
     found = {v.place.writeable for v in numbers if isinstance(v, Tensor) and v.type.form == "array"}
     found |= {bool(v.flags.writeable) for v in numbers if isinstance(v, np.ndarray)}
     return found.pop() if len(found) == 1 else None if found else True
 
 
 def lost(results: Iterable[Node], known: set[Node]) -> str | None:
-    """A message about a value that is lost when ``results`` are computed after ``known`` ones; None if there is none."""
+    """Return a message about a value that is lost when ``results`` are computed after ``known`` ones; None if there is none."""
     pending, seen = [list(results)], set[Graph]()
     while pending:
         for node in topological(pending.pop(), stop=lambda n: n in known):
@@ -181,7 +181,7 @@ def lost(results: Iterable[Node], known: set[Node]) -> str | None:
 
 
 class Iterations:
-    """What the values that a loop carries may share memory with at the beginning of an iteration: found out iteration by iteration.
+    """Finds what the values that a loop carries may share memory with at the beginning of an iteration, iteration by iteration.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class Iterations:
         self.writeable: dict[Any, bool | None] = {}
 
     def install(self, given: dict[Any, Tensor]) -> None:
-        """Let stand-ins share what is known so far, and be read-only if they must."""
+        """Let stand-ins share memory as known so far, and be read-only if they must."""
         for key, value in given.items():
             value.place.buffer.writeable = self.writeable.get(key, True)
         numbers = {key: k for k, key in enumerate(given)}
@@ -204,7 +204,7 @@ class Iterations:
         join([*given.values()], [self.older.get(k, ()) for k in given], related)
 
     def learn(self, before: dict[Any, Leaf], given: dict[Any, Tensor], after: dict[Any, Leaf], opened: int) -> bool:
-        """Add what arrays share that are carried ``before`` the loop and ``after`` an iteration; whether there was anything new.
+        """Add what arrays share that are carried ``before`` the loop and ``after`` an iteration; return whether there was anything new.
 
         ``opened`` is when the iteration began, in the count of buffers.
         """
@@ -222,7 +222,7 @@ class Iterations:
             known = self.older.setdefault(key, set())
             known |= {b for b in old - known if self.is_known(b)}
             for side in sides:
-                side[k] = side[k] - known  # who may be one of these is told of stores there
+                side[k] = side[k] - known  # whatever may be one of these is notified of stores there
         self.related.update((keys[i], keys[j]) for i, j in pairs(sides))
         return self._size() > size or any(known_writeable.get(k, True) != w for k, w in self.writeable.items())
 

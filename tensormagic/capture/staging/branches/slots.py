@@ -1,4 +1,4 @@
-"""Where values are held: variables, and items of lists and dictionaries."""
+"""Slots, where values are held: variables, and items of lists and dictionaries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ INTERNAL = "__tensor_"
 
 
 class Unbound:
-    """What a name holds that is not bound."""
+    """The value of a name that is not bound."""
 
     def __repr__(self) -> str:
         return "unbound"
@@ -22,7 +22,7 @@ UNBOUND: Any = Unbound()
 
 @dataclass(frozen=True, eq=False)
 class Slot:
-    """A variable, or an item of a list or a dictionary.
+    """Represents a variable, or an item of a list or a dictionary.
 
     Parameters
     ----------
@@ -38,16 +38,16 @@ class Slot:
 
     @property
     def internal(self) -> bool:
-        """Whether it is our own variable: a return value, or a flag for a jump."""
+        """Return whether it is our own variable: a return value, or a flag for a jump."""
         return self.name.startswith(INTERNAL)
 
     @property
     def said(self) -> str:
-        """Its name in messages; our own variable holds the result."""
+        """Return its name in messages; our own variables hold the result."""
         return "the result" if self.internal else self.name
 
     def get(self) -> Any:
-        """What it holds."""
+        """Return the value held; UNBOUND if there is none."""
         if isinstance(self.holder, CellType):
             try:
                 return self.holder.cell_contents

@@ -1,7 +1,7 @@
 """Code that is called once for all elements or examples, where Python calls it for each: it may only compute.
 
-What it changes in lists, dictionaries and objects, and what it draws from Python's random numbers, would be done once, and be the
-same for all. Where a second call changes nothing more and gives the same, all calls do.
+What it changes in lists, dictionaries and objects, and what it draws from Python's random numbers, would be done only
+once, and be the same for all. Where a second call changes nothing more and gives the same, all calls do.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OWN: Any = getattr(random, "_inst")  # noqa: B009 (the generator behind the fun
 
 
 class _Reached(World):
-    """The same with generators of Python's and texts that are written into."""
+    """A world that also covers Python's random generators and text buffers."""
 
     def __init__(self, reached: Iterable[Any]) -> None:
         self.outside: dict[int, tuple[Any, Any]] = {id(_OWN): (_OWN, _state(_OWN))}
@@ -44,11 +44,11 @@ class _Reached(World):
 
     @property
     def has_effects(self) -> bool:
-        """Whether something outside of lists, dictionaries and objects has changed, or may have."""
+        """Return whether something outside of lists, dictionaries and objects has changed, or may have."""
         return side_effects.elsewhere() != self.calls or any(_state(v) != was for v, was in self.outside.values())
 
     def found(self) -> dict[Slot, Any] | None:
-        """What has changed; None where items have come or gone."""
+        """Return what has changed; None where items were added or removed."""
         ask_all()
         try:
             return {slot: value for slot, value in self.changes().items() if slot.key != CHECKS}
@@ -56,7 +56,7 @@ class _Reached(World):
             return None
 
     def was(self, slot: Slot) -> Any:
-        """What a variable or an item held."""
+        """Return the former value of a variable or an item."""
         if (place := (id(slot.holder), slot.key)) in self.values:
             return self.values[place]
         return next(before for container, before in self.containers if container is slot.holder)[slot.key]
@@ -90,7 +90,7 @@ def once_for_all(
     stored: Callable[[], Iterable[Buffer]] = tuple,
     equal: Callable[[Sequence[Node], Sequence[Node]], bool] = operator.eq,
 ) -> Any:
-    """The result of ``run``, called once to represent many calls.
+    """Return the result of ``run``, called once to represent many calls.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def once_for_all(
 def _is_the_same_again(
     capture: context.Capture, run: Callable[[], Any], reached: Iterable[Any], result: Any, equal: Callable[..., bool]
 ) -> bool:
-    """Whether a second call changes nothing more, and gives the same."""
+    """Return whether a second call changes nothing more, and gives the same."""
     journal: dict[Buffer, Any] = {}
     now = _Reached(reached)
     held = {id(t): node_of(t) for t in (*now.tensors, *tensors_in(result))}
@@ -154,7 +154,7 @@ def _is_the_same_again(
 
 
 def _alike(value: Any, other: Any, pairs: list[tuple[Any, Any]]) -> bool:
-    """Whether two values are the same number or text, or are made of such alike; ``pairs`` get lazy ones, which have to be equal."""
+    """Return whether two values are equal numbers, texts or containers; append pairs of lazy ones, which must be equal, to ``pairs``."""
     if value is other:
         return True
     if type(value) is not type(other):

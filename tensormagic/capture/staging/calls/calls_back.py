@@ -1,8 +1,8 @@
-"""Functions of the user's that a library calls back: while its call lasts, as Python runs them, if they change nothing.
+"""User functions that a library calls back: during the call they run as plain Python, if they change nothing.
 
-A solver calls the right side of an equation a thousand times. Each captured call would make, rewrite and run a graph of a few numbers,
-which nobody sees: no derivative goes through the solver. So what such functions read is lent to them once, beside what the library
-itself is lent, and what they compute is NumPy's to the last bit.
+A solver calls the right side of an equation a thousand times. Each captured call would make, rewrite and run a graph
+of a few numbers, which nobody sees: no derivative flows through the solver. So what such functions read is lent to
+them once, together with what the library itself is lent, and what they compute is NumPy's to the last bit.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _STORES = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_ATTR", "DELETE_ATTR", "STORE_
 
 
 class CallsBack:
-    """One call of a library, during which certain callbacks may run as written."""
+    """Represents one call of a library, during which certain callbacks may run as written."""
 
     def __init__(self, loan: Loan) -> None:
         self._loan = loan
         self._lasts = False
 
     def __enter__(self) -> None:
-        """The call begins."""
+        """Begin the call."""
         self._lasts = True
 
     def __exit__(self, *_: object) -> None:
@@ -39,7 +39,7 @@ class CallsBack:
         self._lasts = False
 
     def written(self, functions: Iterable[Any]) -> dict[int, Callable[..., Any]]:
-        """Functions as Python runs them, by the identity of the given ones; those left out may do more than is known."""
+        """Return functions as plain Python runs them, by the identity of the given ones; those that may do more are left out."""
         own = [f for f in functions if isinstance(f, FunctionType | MethodType)]
         lent = Lent(self._loan)
         found = {id(f): made for f in own if (made := lent.written(original_of(f))) is not None}
@@ -47,7 +47,7 @@ class CallsBack:
         return found if all(_is_apart(f, lent) for f in others) else {}
 
     def chosen(self, quick: Callable[..., Any], captured: Callable[..., Any]) -> Callable[..., Any]:
-        """What calls ``quick`` while the call lasts, and ``captured`` later."""
+        """Return a function that calls ``quick`` while the library's call lasts, and ``captured`` later."""
 
         @functools.wraps(captured)
         def call(*args: Any, **options: Any) -> Any:
@@ -57,7 +57,7 @@ class CallsBack:
 
 
 def _is_apart(other: Any, lent: Lent) -> bool:
-    """Whether a function called in between leaves lent values alone: it may only call methods of objects nobody else reads."""
+    """Return whether a function that is called meanwhile leaves lent values alone: it only calls methods of objects nobody else reads."""
     function = other.__func__ if isinstance(other, MethodType) else other
     reach = Reach([function], function.__globals__)
     held = [content(cell) for cell in function.__closure__ or ()]
@@ -68,6 +68,6 @@ def _is_apart(other: Any, lent: Lent) -> bool:
 
 
 def stores(code: CodeType) -> bool:
-    """Whether code stores into anything but its own names."""
+    """Return whether code stores into anything but its own names."""
     steps = chain.from_iterable(map(dis.get_instructions, within(code)))
     return any(s.opname in _STORES or (s.opname == "BINARY_OP" and s.argrepr.endswith("=")) for s in steps)

@@ -1,4 +1,4 @@
-"""Iterators whose items Python computes one by one: capture may compute them all ahead if nobody can tell."""
+"""Iterators whose items Python computes one by one: capture may compute them all ahead if that makes no difference."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from tensormagic.ir.node import Node
 
 
 def ahead(functions: Iterable[Any], run: Callable[[], Any], what: str, *, may_print: bool = False) -> Any:
-    """What ``run`` gives, which computes ``what`` all at once; refused where that changes something, or prints.
+    """Return the result of ``run``, which computes ``what`` all at once; raise if that changes something, or prints.
 
-    ``functions`` are the user's own that it calls. What it ``may_print`` is printed in the same order.
+    ``functions`` are the user's own that it calls. If it ``may_print``, the order of the printed text is the same
+    either way.
     """
     capture = context.current()
     if capture is None:
@@ -47,7 +48,7 @@ def _printed(capture: context.Capture) -> set[Node]:
 
 
 def behind(iterable: Any) -> list[Any]:
-    """What computes the values of an iterator while it is gone over: functions, and what code of Python's in it holds; empty of data."""
+    """Return the user's objects and generators that compute an iterator's values, found through those it holds; none for plain data."""
     found, seen, pending = list[Any](), set[int](), [iterable]
     while pending:
         value = pending.pop()

@@ -1,4 +1,4 @@
-"""``copy.deepcopy`` in captured functions: what the caller has once is copied once, though the code has a copy of it for each place."""
+"""``copy.deepcopy`` in captured functions: an object that the caller has once is copied once, though capture holds several for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tensormagic.capture.values.value import Tensor
 
 
 class Memo(dict[int, Any]):
-    """What is copied so far, as ``copy.deepcopy`` keeps it: by the identity of the caller's object, where the code has one for that.
+    """A memo for ``copy.deepcopy`` whose keys are the identities of the caller's objects, where capture has an object for one.
 
     Parameters
     ----------
@@ -32,11 +32,11 @@ class Memo(dict[int, Any]):
             return key
         self._met.add(key)
         self._capture.callers.alike |= len(self._met) > 1
-        self._capture.callers.identities |= self._others  # which may hold one
+        self._capture.callers.identities |= self._others  # objects that may contain one of the caller's
         return id(given)
 
     def get(self, key: int, default: Any = None) -> Any:
-        """As ``dict.get``."""
+        """Return an item, as ``dict.get`` does."""
         return super().get(self._of_caller(key), default)
 
     def __getitem__(self, key: int) -> Any:
@@ -49,7 +49,7 @@ class Memo(dict[int, Any]):
         super().__setitem__(self._of_caller(key), value)
 
     def copy_of(self, value: Tensor) -> Tensor:
-        """The copy of a lazy array: one for each array of the caller."""
+        """Return the copy of a lazy array: one for each array of the caller."""
         for of, made in self._arrays:
             if one_of_callers(of, value):
                 return made
@@ -59,6 +59,6 @@ class Memo(dict[int, Any]):
 
 
 def copied(value: Any, memo: Any = None, *rest: Any) -> Any:
-    """``copy.deepcopy``."""
+    """Return what ``copy.deepcopy`` gives."""
     capture = context.current()
     return copy.deepcopy(value, Memo(capture) if memo is None and capture is not None else memo, *rest)

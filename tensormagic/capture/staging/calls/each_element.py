@@ -1,8 +1,9 @@
-"""Functions that NumPy and SciPy call again and again, and that are not captured, as Python runs them: what they read is lent once.
+"""Functions that NumPy and SciPy call again and again run as plain Python, not captured: what they read is lent once.
 
-The graph of such a call holds a few numbers and is of no use to the next one; to make, rewrite and run it takes a hundred times what
-Python takes for the call. Functions are run so that have no effect but what they print, store into nothing but arrays and lists that they
-have made, and reach only arrays, numbers, texts, functions of NumPy's and SciPy's that store nothing, and such functions of the user's.
+The graph of such a call holds a few numbers and is of no use to the next one; to make, rewrite and run it takes a
+hundred times what Python takes for the call. Functions are run so if they have no effect but what they print, store
+into nothing but arrays and lists that they have made, and reach only arrays, numbers, texts, functions of NumPy's and
+SciPy's that store nothing, and such functions of the user's.
 """
 
 from __future__ import annotations
@@ -43,9 +44,14 @@ _OF_ITS_OWN = (
     ast.UnaryOp,
     ast.Compare,
     ast.JoinedStr,
-)  # what gives an object that nobody else has
+)  # calls that give an object that nothing else refers to
 _MANY = 99
-_DISPLAYS = (ast.List, ast.ListComp, ast.Dict, ast.DictComp)  # so do these, whose parts somebody may have
+_DISPLAYS = (
+    ast.List,
+    ast.ListComp,
+    ast.Dict,
+    ast.DictComp,
+)  # displays that do so, too, but whose parts others may hold
 _MAKERS = {
     "zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_like", "full_like", "array", "copy", "arange", "linspace", "eye",
 }  # fmt: skip
@@ -63,11 +69,11 @@ _ATOMS = (int, float, complex, str, bytes, type(None), np.number, np.bool_, np.d
 
 
 class _NotKnownError(Exception):
-    """A function may do something that is not known here."""
+    """Raised if a function may do something that is not known to be safe."""
 
 
 def as_written(function: Any, loan: Loan) -> FunctionType | None:
-    """A function of the user's without staging, over values that are lent; None where it may do more than is known here.
+    """Return a function of the user's without staging, over values that are lent; None where it may do more than is known here.
 
     Parameters
     ----------
@@ -80,7 +86,7 @@ def as_written(function: Any, loan: Loan) -> FunctionType | None:
 
 
 class Lent:
-    """What a function reaches.
+    """Represents what a function reaches, lent.
 
     Parameters
     ----------
@@ -91,18 +97,18 @@ class Lent:
     def __init__(self, loan: Loan) -> None:
         self._loan = loan
         self._made: dict[FunctionType, FunctionType] = {}
-        self.names: set[str] = set()  # of the notebook's data that is read
-        self.lent: set[int] = set()  # whose identities these are
+        self.names: set[str] = set()  # the notebook's arrays that it reads
+        self.lent: set[int] = set()  # the objects whose identities these are
 
     def written(self, function: Any) -> FunctionType | None:
-        """A user's function without staging, over lent values; None if it may do more than is known here."""
+        """Return a user's function without staging, over lent values; None if it may do more than is known here."""
         try:
             return self.function(function) if type(function) is FunctionType else None
         except (_NotKnownError, RecursionError):  # a list may hold itself
             return None
 
     def function(self, function: FunctionType) -> FunctionType:
-        """The same.
+        """Return a user's function without staging, over lent values.
 
         Raises
         ------
@@ -156,7 +162,7 @@ class Lent:
 
 
 def _is_known(function: Any, asked: Iterable[tuple[str, int]]) -> bool:
-    """Whether a function, called with so many arguments, is one of Python's, of ``math`` or of NumPy's without an effect."""
+    """Return whether calls of a function, each with so many arguments, are without effect: Python's own, ``math``'s or NumPy's."""
     if isinstance(function, BuiltinFunctionType | type) and (
         function in _BUILTIN or getattr(function, "__self__", None) is math
     ):
@@ -166,7 +172,7 @@ def _is_known(function: Any, asked: Iterable[tuple[str, int]]) -> bool:
 
 
 def _is_of_module(module: ModuleType, attribute: str, count: int) -> bool:
-    """Whether a module's attribute, called with this many arguments, is pure; ``linalg.norm`` is an attribute of ``np``."""
+    """Return whether a module's attribute, called with this many arguments, is pure; ``linalg.norm`` is an attribute of ``np``."""
     *inner, name = attribute.split(".")
     if module is math:
         return not inner
@@ -191,7 +197,7 @@ _TYPES = (np.float64, np.float32, np.int64, np.int32, np.complex128, np.bool_)
 
 @lru_cache(maxsize=1024)
 def _asked(code: CodeType) -> dict[str, tuple[tuple[str, int], ...]] | None:
-    """The names in a function with the attributes taken from each; None if the function may have effects.
+    """Return the names in a function with the attributes taken from each; None if the function may have effects.
 
     Each attribute comes with the number of arguments in its call.
     """
@@ -207,15 +213,15 @@ def _asked(code: CodeType) -> dict[str, tuple[tuple[str, int], ...]] | None:
     others = {name for target, value in got if not _is_new(target, value) for name in _names(target)}
     given = {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]}
     if stored is None or not (augmented | stored).isdisjoint(others | given | (stored - own)):
-        return None  # it may be an array of somebody else's, which is stored into
+        return None  # it may be an array that others hold, which is stored into
     known = all(isinstance(n, (*_PARTS, ast.arg, ast.arguments)) and not _has_effect(n) for n in parts)
     return _by_name(parts, own) if known else None
 
 
 def _is_new(target: ast.AST, value: ast.AST) -> bool:
-    """Whether an assignment gives a name an object that nobody else has."""
+    """Return whether an assignment binds a name to a new object that nothing else refers to."""
     if not isinstance(target, ast.Name):
-        return isinstance(target, ast.Subscript)  # it gives no name
+        return isinstance(target, ast.Subscript)  # it binds no name
     if isinstance(value, ast.Call):
         called = value.func
         name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
@@ -224,12 +230,12 @@ def _is_new(target: ast.AST, value: ast.AST) -> bool:
 
 
 def _bound(parts: list[ast.AST]) -> set[str]:
-    """The names that are bound, those of comprehensions too."""
+    """Return the names that are bound, also in comprehensions."""
     return {n.id for n in parts if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
 
 
 def _stored_into(parts: list[ast.AST]) -> set[str] | None:
-    """The names that are stored into by an index; None for a store into something without a name."""
+    """Return the names that are stored into by an index; None for a store into something without a name."""
     bases = [n.value for n in parts if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
     return None if any(not isinstance(b, ast.Name) for b in bases) else {b.id for b in bases if isinstance(b, ast.Name)}
 
@@ -251,7 +257,7 @@ def _by_name(parts: list[ast.AST], own: set[str]) -> dict[str, tuple[tuple[str, 
     counts = {n.func: _count(n) for n in parts if isinstance(n, ast.Call)}
     if any(not isinstance(f, ast.Attribute | ast.Name) or (isinstance(f, ast.Name) and f.id in own) for f in counts):
         return None
-    inner = {n.value for n in parts if isinstance(n, ast.Attribute)}  # of longer names
+    inner = {n.value for n in parts if isinstance(n, ast.Attribute)}  # parts of longer names
     for node in parts:
         if isinstance(node, ast.Name) and node in counts:
             found[node.id].append(("", counts[node]))
@@ -265,12 +271,12 @@ def _by_name(parts: list[ast.AST], own: set[str]) -> dict[str, tuple[tuple[str, 
 
 
 def _count(call: ast.Call) -> int:
-    """With how many arguments a function is called: many, where it is not to be seen."""
+    """Return the number of arguments of a call; a large number where ``*args`` hides it."""
     return _MANY if any(isinstance(a, ast.Starred) for a in call.args) else len(call.args)
 
 
 def _dotted(node: ast.Attribute) -> tuple[str, str]:
-    """The name that attributes are asked of, and these: ``np`` and ``linalg.norm``; an empty name where there is none."""
+    """Return the name and the attributes of a dotted expression: ``np`` and ``linalg.norm``; an empty name where there is none."""
     dotted, value = node.attr, node.value
     while isinstance(value, ast.Attribute):
         dotted, value = f"{value.attr}.{dotted}", value.value

@@ -1,8 +1,8 @@
-"""Functions that are called as they are from captured code: Numba's, those of C by ctypes and cffi, and ufuncs that are not NumPy's.
+"""Functions that captured code calls as they are: Numba's, C functions of ctypes and cffi, and ufuncs that are not NumPy's.
 
-They get arrays and numbers, and may store into the arrays. In a cell they are called at once. In a function that is being captured
-they are called with the values of the call that it is captured for, which says of what types the results are, and from then on
-whenever the graph runs, in the order of the program.
+They get arrays and numbers, and may store into the arrays. In a cell they are called at once. In a function that is
+being captured they are called with the values of the call that it is captured for, which says of what types the
+results are, and from then on whenever the graph runs, in the order of the program.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from tensormagic.ops.opaque import item
 
 
 def with_arrays(function: Callable[..., Any], maker: str = "") -> Callable[..., Any]:
-    """``function``, called with arrays in place of its lazy arguments."""
+    """Return ``function`` to be called with arrays in place of its lazy arguments."""
     if maker != "C" and values_are_there():
         return on_values(function, maker)
 
@@ -54,12 +54,12 @@ def with_arrays(function: Callable[..., Any], maker: str = "") -> Callable[..., 
 
 
 def _with_addresses(values: Sequence[Any]) -> bool:
-    """Whether addresses of arrays are among the values: objects made of them are built when C receives them."""
+    """Return whether a value holds the address of an array: objects made of addresses are built when C receives them."""
     return any(isinstance(v, Deferred) or (type(v) in {list, tuple} and _with_addresses(v)) for v in values)
 
 
 class Deferred:
-    """A C argument made from an array (an address, or its holder), built when it is passed to a C function."""
+    """Represents a C argument made from an array (an address, or its holder), built when it is passed to a C function."""
 
     made_by = "C"
 
@@ -90,7 +90,7 @@ _OF_ADDRESSES = {"data", "data_as", "shape_as", "strides_as", "shape", "strides"
 
 
 def address_of(tensor: Tensor) -> Deferred:
-    """``ndarray.ctypes``."""
+    """Return what ``ndarray.ctypes`` stands for, deferred."""
     return Deferred(("get", ("lazy", tensor), "ctypes"), ".ctypes")
 
 
@@ -100,7 +100,7 @@ hooks.address_of = address_of
 
 
 def _with_tensors(value: Any) -> Form:
-    """How a value is put together of lazy ones."""
+    """Return a description of how a value is put together from lazy ones."""
     if isinstance(value, Tensor):
         return ("lazy", value)
     if isinstance(value, Deferred):
@@ -116,7 +116,7 @@ def _with_tensors(value: Any) -> Form:
 
 
 def _numbered(form: Form, lent: list[Tensor]) -> Form:
-    """The form with operands, by number, for lazy values: one for each array."""
+    """Return the description with the numbers of operands in place of lazy values: one for each array."""
     kind, *what = form
     if kind == "lazy":
         found = next((k for k, t in enumerate(lent) if t is what[0]), len(lent))
@@ -149,14 +149,14 @@ def _called(function: Any, maker: str, args: tuple[Any, ...], options: dict[str,
         for tensor in lent:
             needs_value(f"{call}", ADVICE, tensor.node)
         return _put(call([t.numpy() for t in lent]), lent, (), ("call", own, given))
-    except GuardError:  # where derivatives are asked for in a cell, over what has no value of its own
+    except GuardError:  # where derivatives are taken in a cell, of values that are not computed
         if capture.abstract:
             raise
     return _kept(replace(call, once=[]), lent, capture, ("call", own, given))
 
 
 def _kept(call: Outside, lent: Sequence[Tensor], capture: context.Capture, own: Form) -> Any:
-    """A call that becomes a node of the graph."""
+    """Return the result of a call that becomes a node of the graph."""
     values = [value_here(t.node, str(call)) for t in lent]
     result = result_of(call, values)
     if result.object is not None:
@@ -175,7 +175,7 @@ def _kept(call: Outside, lent: Sequence[Tensor], capture: context.Capture, own: 
 
 
 def _put(result: Result, lent: Sequence[Tensor], parts: Sequence[Node], own: Form) -> Any:
-    """What captured code gets: stores are made, and results put together."""
+    """Return the result of a call for captured code, after making its stores."""
     if result.object is not None:
         return Deferred(own, type(result.object).__name__)
     if result.stored:
@@ -192,13 +192,13 @@ def _lazy(node: Node) -> Any:
 
 
 class Objects:
-    """An array of Python objects that a call has given in a function: it can be converted, and that is all."""
+    """Represents an array of Python objects that a call in a function returned: it can only be converted."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
 
     def astype(self, dtype: Any, *_options: Any, **_others: Any) -> Tensor:
-        """``ndarray.astype``."""
+        """Return the array converted, as ``ndarray.astype`` does."""
         door.check_dtype(np.dtype(dtype), "the array")
         return wrap(context.record(converted(self.node, np.dtype(dtype))))
 

@@ -1,7 +1,8 @@
 """Functions that captured code passes to Python, NumPy and SciPy, which call them: ``map(f, x)``, ``np.vectorize(self.f)(x)``.
 
-A function that captured code calls is staged where it is called. One that it hands on is called by code that is nobody's to stage:
-so it is staged where it is handed over, wherever it came from: a name, a default, an attribute, an item of a dictionary.
+A function that captured code calls is staged where it is called. One that it passes on is called by code that cannot
+be staged: so it is staged where it is passed on, wherever it came from: a name, a default, an attribute, an item of a
+dictionary.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _CONVERTING = (float, int, bool, complex)
 
 
 def staged(function: Any) -> Any:
-    """A user's function, method or callable object staged; anything else unchanged."""
+    """Return a user's function, method or callable object staged; anything else unchanged."""
     kind = type(function)
     if kind is FunctionType:
         capture = context.current()
@@ -61,7 +62,7 @@ run_time.staged = staged
 
 
 def takes_functions(function: Any) -> bool:
-    """Whether a function of a library calls functions that it is given."""
+    """Return whether a function of a library calls functions that it is given."""
     function = original_of(function)
     if isinstance(function, BuiltinFunctionType | type | FunctionType):
         owner = getattr(function, "__self__", None)
@@ -76,7 +77,7 @@ _DISPATCHED = type(np.apply_along_axis)
 
 
 def handing(function: Callable[..., Any], given: Any, called: Callable[[Any], Any]) -> Callable[..., Any]:
-    """``function`` in place of ``given``, called with user functions staged, and with Python's own as they are ``called``."""
+    """Return ``function`` to be called for ``given``, with user functions passed on staged, and Python's as ``called`` makes them."""
     pythons = given in _PYTHONS or isinstance(getattr(given, "__self__", None), list)
 
     def handed(value: Any) -> Any:
@@ -84,7 +85,9 @@ def handing(function: Callable[..., Any], given: Any, called: Callable[[Any], An
             return partial(handed(value.func), *value.args, **value.keywords)
         if pythons and (type(value) is BuiltinFunctionType or any(value is c for c in _CONVERTING)):
             return called(value)
-        kept = not callable(value) or (hasattr(value, "__iter__") and not isinstance(value, type))  # what is gone over
+        kept = not callable(value) or (
+            hasattr(value, "__iter__") and not isinstance(value, type)
+        )  # an iterable, not a function
         return value if kept else calling_staged(staged(value))
 
     def call(*args: Any, **options: Any) -> Any:
@@ -94,5 +97,5 @@ def handing(function: Callable[..., Any], given: Any, called: Callable[[Any], An
 
 
 def calling_staged(value: Any) -> Any:
-    """What calls a function that it holds, calling it staged: ``np.vectorize(f)`` calls ``f``."""
+    """Return an object that holds a function with that function staged: ``np.vectorize(f)`` calls ``f``."""
     return value.calling(staged(value.pyfunc)) if isinstance(value, Vectorized) else value

@@ -1,4 +1,4 @@
-"""The texts of objects of the user's, which may hold lazy values: what Python would call, called by captured code."""
+"""The texts of the user's objects, which may hold lazy values: captured code calls the methods that Python would call."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ from tensormagic.capture.staging.calls import special_methods
 from tensormagic.capture.staging.trials.attributes import is_users_class
 
 _NAMES = {"": ("__format__", "__str__", "__repr__"), "s": ("__str__", "__repr__"), "r": ("__repr__",)}
-_PASSING: tuple[Any, ...] = (object.__format__, object.__str__, enum.Enum.__format__)  # which ask the next one
+_PASSING: tuple[Any, ...] = (
+    object.__format__,
+    object.__str__,
+    enum.Enum.__format__,
+)  # methods that call another one for the text
 
 
 def has_own_text(value: Any) -> bool:
-    """Whether an object has a method of the user's, or one made for its class, that gives its text."""
+    """Return whether an object's text comes from a method of the user's, or one made for its class."""
     if context.current() is None or isinstance(value, Deferred):
         return False
     kind: Any = type(value)
@@ -28,7 +32,7 @@ def has_own_text(value: Any) -> bool:
 
 
 def _method(value: Any, conversion: str) -> Callable[..., Any] | None:
-    """The method of the user's that gives a text; None where Python calls one of its own, as for an ``IntEnum``: it knows the text."""
+    """Return the user's method that gives a text; None where Python calls one of its own, as for an ``IntEnum``."""
     for name in _NAMES[conversion]:
         found = getattr(type(value), name)
         if isinstance(found, FunctionType) and found.__module__ != "enum":
@@ -39,7 +43,7 @@ def _method(value: Any, conversion: str) -> Callable[..., Any] | None:
 
 
 def own_text(value: Any, conversion: str, form: str) -> list[Any] | None:
-    """The pieces of the text of an object; None where Python has it."""
+    """Return the pieces of the text of an object; None where Python itself can make it."""
     if not has_own_text(value) or (form and (conversion or not special_methods.method_of(value, "__format__"))):
         return None
     kind: Any = type(value)
@@ -58,7 +62,7 @@ def own_text(value: Any, conversion: str, form: str) -> list[Any] | None:
 
 
 def _of_error(error: BaseException, conversion: str) -> list[Any] | None:
-    """The text of an exception, as Python builds it from the arguments."""
+    """Return the pieces of the text of an exception, as Python builds it from the arguments."""
     kind: Any = type(error)
     if conversion == "r" and kind.__repr__ is BaseException.__repr__:
         pieces = [(a, "r", "") for a in error.args]
@@ -76,13 +80,13 @@ def _is_named_tuple(kind: Any) -> bool:
 
 
 def _is_made(function: Any) -> bool:
-    """Whether a ``__repr__`` is the one that ``dataclass`` has made."""
+    """Return whether a ``__repr__`` is the one that ``dataclass`` has made."""
     code = getattr(getattr(function, "__wrapped__", None), "__code__", None)
     return code is not None and code.co_filename == "<string>"
 
 
 def _of_fields(name: str, fields: list[tuple[str, Any]]) -> list[Any]:
-    """``Point(x=1.0, y=2.0)``."""
+    """Return the pieces of a text like ``Point(x=1.0, y=2.0)``."""
     pieces: list[Any] = [f"{name}("]
     for k, (field, value) in enumerate(fields):
         pieces += [f"{', ' if k else ''}{field}=", (value, "r", "")]

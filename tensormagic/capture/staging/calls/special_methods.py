@@ -1,7 +1,7 @@
 """Special methods and properties of the user's classes, which Python calls by itself: staged while a function is captured.
 
-A function that captured code calls is staged where it is called. An operator, a constructor or a property is reached by way of a class,
-so there the class's own functions get staged code, and afterwards what the user wrote.
+A function that captured code calls is staged where it is called. An operator, a constructor or a property is reached
+through a class, so there the class's own functions get staged code, and afterwards what the user wrote.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from tensormagic.ir.modules import is_users
 
 _ATOMS = {*weakref.ProxyTypes, type(None), bool, int, float, complex, str, bytes, np.ndarray}
 _SEQUENCES: tuple[Any, ...] = (list, tuple, set, frozenset, deque)
-_MOST = 2000  # objects that are looked at
-_ITEMS = 100  # of one container
-_codes: dict[FunctionType, CodeType] = {}  # what the user wrote, of the functions that have staged code
+_MOST = 2000  # objects that are visited, at most
+_ITEMS = 100  # items of one container, at most
+_codes: dict[FunctionType, CodeType] = {}  # what the user wrote, for the functions that have staged code
 _uses: Counter[FunctionType] = Counter()
 _lock = threading.Lock()
 
 
 def written(function: FunctionType) -> CodeType:
-    """The code of a function as the user wrote it."""
+    """Return the code of a function as the user wrote it."""
     return _codes.get(function, function.__code__)
 
 
@@ -72,7 +72,7 @@ def meet(kind: type) -> None:
         _begin(_classes([kind]), own)
 
 
-_Own = dict[type, list[FunctionType]]  # what is staged in a block, by class
+_Own = dict[type, list[FunctionType]]  # functions staged in a block, by class
 _innermost: ContextVar[_Own | None] = ContextVar("_innermost", default=None)
 
 
@@ -88,19 +88,19 @@ def _begin(kinds: Iterable[type], own: _Own) -> None:
 
 
 def method_of(value: Any, name: str) -> Callable[..., Any] | None:
-    """A special method of a user's object, for code that needs its result before Python converts it."""
+    """Return a special method of a user's object, for code that needs its result before Python converts it; else None."""
     kind: Any = type(value)
     found = in_class(kind, name) if context.current() is not None and is_users_class(kind) else None
     return MethodType(found, value) if isinstance(found, FunctionType) else None
 
 
 def in_class(kind: type, name: str) -> Any:
-    """The attribute of a class or base class, unbound; a static method stays one."""
+    """Return the attribute of a class or base class, unbound; a static method stays one."""
     return next((vars(c)[name] for c in kind.__mro__ if name in vars(c)), None)
 
 
 def answer(own: Callable[..., Any], conversion: type) -> Any:
-    """What a special method gives to one of Python's conversions: of a class that this takes, else its TypeError is raised.
+    """Return the result of a special method for one of Python's conversions; raise Python's TypeError if its class does not fit.
 
     Parameters
     ----------
@@ -117,14 +117,14 @@ def answer(own: Callable[..., Any], conversion: type) -> Any:
 
 
 def _stage(function: FunctionType) -> None:
-    """Give a function staged code, where it has the same variables of functions around it."""
+    """Give a function staged code, where it has the same free variables."""
     code = staged_code(function.__code__) if function not in _codes else None
     if code is not None and code is not function.__code__ and code.co_freevars == function.__code__.co_freevars:
         _codes[function], function.__code__ = function.__code__, code
 
 
 def _called_by_python(kind: type) -> Iterator[FunctionType]:
-    """The functions of a class that Python calls by itself."""
+    """Yield the functions of a class that Python calls by itself."""
     for name, value in vars(kind).items():
         if isinstance(value, property):
             yield from (f for f in (value.fget, value.fset, value.fdel) if isinstance(f, FunctionType))
@@ -140,11 +140,11 @@ def _called_by_python(kind: type) -> Iterator[FunctionType]:
             yield value
 
 
-_NOT_STAGED = {"__del__", "__array__"}  # of which NumPy takes no lazy array: captured code asks the door
+_NOT_STAGED = {"__del__", "__array__"}  # NumPy takes no lazy array from it: captured code calls the method itself
 
 
 def _classes(values: Iterable[Any]) -> list[type]:
-    """The user's classes that values lead to."""
+    """Return the user's classes that values lead to."""
     found: dict[type, None] = {}
     pending, seen = list(values), dict[int, Any]()
     while pending and len(seen) < _MOST:
@@ -162,7 +162,7 @@ def _classes(values: Iterable[Any]) -> list[type]:
 
 
 def _parts(value: Any) -> Iterable[Any]:
-    """What a function, an object or a container leads to."""
+    """Return the objects that a function, an object or a container refers to."""
     if isinstance(value, FunctionType):
         return _read_by(value)
     if isinstance(value, MethodType):
@@ -181,21 +181,21 @@ def _parts(value: Any) -> Iterable[Any]:
 
 
 def _attributes(value: Any) -> Iterable[Any]:
-    """The contents and class of a user's object; for another object, what it wraps."""
+    """Return the contents and class of a user's object; for another object, what it wraps."""
     if not is_users_class(type(value)):
         return (inspect.getattr_static(value, "__wrapped__", None),)
     return type(value), *(part for held in containers_of(value) for part in held.values())
 
 
 def _items(value: Any) -> Iterator[Any]:
-    """What a container holds, without code of the user's, who may have a class of it."""
+    """Iterate over the items of a container, without calling code of a user's subclass."""
     if isinstance(value, dict):
         return iter(dict.values(value))
     return next((kind.__iter__(value) for kind in _SEQUENCES if isinstance(value, kind)), iter(()))
 
 
 def _read_by(function: FunctionType) -> Iterable[Any]:
-    """What a user's function reads by name, and what it holds."""
+    """Return the objects that a user's function reads by name or holds in its closure."""
     if not is_users(written(function).co_filename):
         return [getattr(function, "__wrapped__", None), *map(content, function.__closure__ or ())]
     space = function.__globals__

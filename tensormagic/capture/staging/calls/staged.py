@@ -1,4 +1,4 @@
-"""Calls in staged code: the user's functions are staged in their turn, and what has effects is not called on trial."""
+"""Calls in staged code: the user's functions are staged in turn, and functions with effects are not called on trial."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from tensormagic.ir.modules import module_of
 
 
 def called(function: Any) -> Any:
-    """What is called in place of ``function``."""
+    """Return what is called in place of ``function``."""
     capture = context.current()
     if capture is None:
         return function
@@ -70,7 +70,11 @@ def _in_capture(function: Any, capture: context.Capture) -> Any:
         limits.called(capture)
     if kind is not BuiltinFunctionType and kind is not FunctionType:
         return _called(function)
-    key = function, capture.abstract, bool(capture.heap.trials)  # what decides it for a library's functions
+    key = (
+        function,
+        capture.abstract,
+        bool(capture.heap.trials),
+    )  # what determines the replacement of a library's function
     found = _settled.get(key)
     if found is None:
         found = _called(function)
@@ -85,7 +89,7 @@ _settled: dict[tuple[Any, bool, bool], Any] = {}
 
 
 def _is_settled(function: Any) -> bool:
-    """Whether a function belongs to the library and holds no state."""
+    """Return whether a function belongs to the library and holds no state."""
     if type(function) is BuiltinFunctionType:
         return isinstance(function.__self__, ModuleType | None)
     if type(function) is not FunctionType or not str(function.__globals__.get("__name__")).startswith(
@@ -112,14 +116,14 @@ def _called(function: Any) -> Any:
 
 
 def _in_place_of(function: Any) -> Any:
-    """Ours for a function of a library, or the function itself."""
+    """Return our replacement for a function of a library, or the function itself."""
     if hooks.of_rules is not None and (own := hooks.of_rules(function)) is not None:
         return own
     return outside_of_rules(function)
 
 
 def outside_of_rules(function: Any) -> Any:
-    """The same, ignoring the user's rules."""
+    """Return our replacement for a function, ignoring the user's rules."""
     if (own := _of_effects(function)) is not None:
         return own
     if isinstance(function, np.vectorize):
@@ -143,7 +147,7 @@ def outside_of_rules(function: Any) -> Any:
 
 
 def _of_effects(function: Any) -> Any:
-    """Ours for a function that prints or changes something outside, or makes a manager that may; None for any other one."""
+    """Return our replacement for a function that prints, changes something outside, or makes a manager that may; else None."""
     if _is_abstract() and (own := instead(function)) is not None:
         return own
     if function is print and trial() is None and not _is_abstract():
@@ -161,7 +165,7 @@ def _of_effects(function: Any) -> Any:
 
 
 def _clock(function: Any) -> Any:
-    """A clock, read after all earlier values have been computed, which needs values."""
+    """Return a clock that is read after all earlier values have been computed, which needs values."""
     if trial() is not None:
         raise fail_trial(
             f"{function.__name__}() reads a clock, and the loop or branch around it is one operation of the graph",
@@ -171,7 +175,7 @@ def _clock(function: Any) -> Any:
 
 
 def _look(clock: Any, *args: Any) -> Any:
-    """A look at a clock in code without values: the second one measures time."""
+    """Read a clock in code without values; raise NeedsPython at a second reading, which would measure time."""
     capture = context.current()
     if capture is not None:
         capture.outside.looks += 1
@@ -192,11 +196,11 @@ def _no_manager() -> Generator[None]:
     yield
 
 
-_OF_MANAGERS = _no_manager.__code__  # of every function that `contextmanager` makes
+_OF_MANAGERS = _no_manager.__code__  # the code of every function that `contextmanager` makes
 
 
 def _as_it_is(function: Any) -> Any:
-    """A function that is called as Python calls it, or refused in code that is being tried out."""
+    """Return a function that is called as Python calls it, or refused in code on trial."""
     found = function if trial() is None else _tried(function)
     if isinstance(function, np.ufunc) and context.current() is not None:
         return partial(_read_first, found)
@@ -224,7 +228,7 @@ _CACHED = type(functools.cache(_of_effects))
 
 
 def _read_first(ufunc: Any, *args: Any, **options: Any) -> Any:
-    """A ufunc of objects of the user's that NumPy reads as arrays: what their ``__array__`` gives may be lazy."""
+    """Call a ufunc on the user's objects that NumPy reads as arrays: what their ``__array__`` gives may be lazy."""
     given = [wrap(node_of(v)) if is_itself(v) and _is_abstract() else read_by(ufunc, v) for v in args]
     inputs: int = getattr(ufunc, "nin", len(given))
     if "out" in options or not inputs < len(given) <= ufunc.nargs:
@@ -235,7 +239,7 @@ def _read_first(ufunc: Any, *args: Any, **options: Any) -> Any:
 
 
 def _of_container(function: Any) -> Any:
-    """Ours for a method of a list or a text that asks for values; None for any other function."""
+    """Return our replacement for a method of a list or a text that needs values; None for any other function."""
     owner = getattr(function, "__self__", None)
     if type(owner) is list and function == owner.sort and not values_are_there():
         return partial(ordering.sort, owner)
@@ -243,7 +247,7 @@ def _of_container(function: Any) -> Any:
 
 
 def _of_array(function: Any) -> Any:
-    """Ours for a method of an array that is not lazy, as an object of a library holds one; None for any other function."""
+    """Return our replacement for a method of a NumPy array that may be given lazy arguments; None for any other function."""
     array = getattr(function, "__self__", None)
     if type(array) is not np.ndarray or function.__name__ not in _TAKING_ARRAYS:
         return None
@@ -257,17 +261,17 @@ def _of_array(function: Any) -> Any:
     return method
 
 
-_TAKING_ARRAYS = {"choose", "clip", "compress", "dot", "repeat", "searchsorted", "take"}  # and give a new one
+_TAKING_ARRAYS = {"choose", "clip", "compress", "dot", "repeat", "searchsorted", "take"}  # and return a new one
 
 
 def _is_abstract() -> bool:
-    """Whether nothing has a value."""
+    """Return whether the code is captured without values."""
     capture = context.current()
     return capture is not None and capture.abstract
 
 
 def indexed(value: Any) -> Any:
-    """What is read and stored into by an index, in place of ``value``: in a cell, another library's object gets values."""
+    """Return the object that an index reads from or stores into in place of ``value``: in a cell, a foreign object gets values."""
     kind = type(value)
     if kind in {dict, list, tuple} and waits():
         return Indexed(value)
@@ -280,7 +284,7 @@ _INDEXED = {list, dict, tuple, str, np.ndarray, Tensor}
 
 
 def _own_or_on_values(function: Any) -> Any:
-    """Ours for a function, or in a cell one of another library that gets arrays; else the function itself."""
+    """Return our replacement for a function, or in a cell, a foreign one that gets arrays; else the function itself."""
     own = _own(function)
     if own is not function or not values_are_there():
         return own
@@ -294,14 +298,14 @@ def _own_or_on_values(function: Any) -> Any:
 
 
 def _made(kind: type, *args: Any, **options: Any) -> Any:
-    """An array of one of NumPy's own classes."""
+    """Return an instance of a subclass of NumPy's array class."""
     if not any(map(has_lazy, (*args, *options.values()))):
         return kind(*args, **options)
     return librarys(kind, args, options, names.unknown(kind.__name__), parts=True)
 
 
 def _tried(function: Any) -> Any:
-    """What is called in code that is being tried out, and put back: that cannot be done for every effect."""
+    """Return what is called in code on trial, which is undone afterwards: raise for an effect that cannot be undone."""
     if isinstance(getattr(function, "__self__", None), np.ufunc) and function.__name__ == "at":
         return partial(_stored_at, function)
     kept = getattr(function, "__wrapped__", None) if isinstance(function, _CACHED) else None
@@ -320,20 +324,20 @@ def _tried(function: Any) -> Any:
 
 
 def _stored_at(at: Callable[..., None], array: Any, *rest: Any) -> None:
-    """``ufunc.at``, which stores into NumPy's read-only arrays, too: these could not be put back."""
+    """Call ``ufunc.at``, but refuse a read-only array: a store into it could not be undone."""
     if isinstance(array, np.ndarray) and not array.flags.writeable:
         raise fail_trial("ufunc.at stores into a read-only array: what depends on data around it", "Store into a copy.")
     at(array, *rest)
 
 
 def _is_librarys(function: Any) -> bool:
-    """Whether a function is NumPy's or SciPy's, and no ufunc, which lazy arrays answer for by themselves."""
+    """Return whether a function is NumPy's or SciPy's, but no ufunc, since lazy arrays handle these themselves."""
     module = getattr(function, "__module__", None) or ""
     return (module == "numpy" or module.startswith(("numpy.", "scipy."))) and not isinstance(function, np.ufunc | type)
 
 
 def _own(function: Any) -> Any:
-    """Ours for a function of Python's, of NumPy's or of SciPy's, where that would not know lazy values."""
+    """Return our replacement for a function of Python, NumPy or SciPy that does not know lazy values; else the function itself."""
     try:
         return (_known if _holds_nothing(function) else _known.__wrapped__)(function)
     except TypeError:  # not hashable: an object of the user's
@@ -341,7 +345,7 @@ def _own(function: Any) -> Any:
 
 
 def _holds_nothing(function: Any) -> bool:
-    """Whether a function may be remembered: what belongs to an object, or is the user's, would keep arrays alive."""
+    """Return whether a function may be memoized: a bound method or a user's function would keep arrays alive."""
     if type(function) is FunctionType:
         return _is_librarys(function)
     return isinstance(function, BuiltinFunctionType) and isinstance(function.__self__, ModuleType | None)
@@ -362,14 +366,14 @@ def _known(function: Any) -> Any:
 
 
 def _filtered(function: Any, values: Any) -> Any:
-    """``filter``, whose selection may be data-dependent."""
+    """Return what ``filter`` gives, whose selection may be data-dependent."""
     if values_are_there():
         return filter(function, values)
     return Filtered(values, called(function) if function is not None else lambda v: v)
 
 
 def _listed(*args: Any) -> Any:
-    """``list``: of a generator expression or a ``filter`` of data-dependent length, a loop makes it."""
+    """Return what ``list`` gives: a list of data-dependent length for such a generator expression or ``filter``."""
     found = whole(args[0]) if len(args) == 1 and not values_are_there() else None
     return (
         found if isinstance(found, GrownList) and found is not args[0] else list(*(args if found is None else (found,)))
@@ -377,7 +381,7 @@ def _listed(*args: Any) -> Any:
 
 
 def _of_memory(plain: Callable[..., Any]) -> Callable[..., Any]:
-    """``memoryview`` and ``bytearray``: of a lazy array, of its value."""
+    """Return ``memoryview`` or ``bytearray`` as captured code calls it: of a lazy array, it takes the value."""
     return lambda value=b"", *rest: plain(value.__array__() if isinstance(value, Tensor) else value, *rest)
 
 

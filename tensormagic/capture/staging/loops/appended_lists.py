@@ -1,4 +1,4 @@
-"""Lists that a rolled loop appends to: each value that an iteration appends goes into an array with an axis for the iterations."""
+"""Lists that a rolled loop appends to: each appended value goes into an array with an axis for the iterations."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tensormagic.ir.type import Type, hint
 from tensormagic.ops.move import reshape
 from tensormagic.ops.update import set_at
 
-FEW = 8  # iterations up to which a list is filled by Python: its elements are values of their own then
+FEW = 8  # iterations up to which Python fills a list: its elements are values of their own then
 MOST = 64  # values that one iteration appends
 
 
 @dataclass(frozen=True, eq=False)
 class Append:
-    """One value that every iteration appends.
+    """Represents one value that every iteration appends to a list.
 
     Parameters
     ----------
@@ -54,14 +54,14 @@ class Append:
 
     @property
     def nodes(self) -> list[Node]:
-        """The nodes that an iteration keeps of it: numbers and arrays, then class codes."""
+        """Return the nodes that an iteration keeps of the value: its numbers and arrays, then class codes."""
         return [*self.parts.nodes, *(c.code for c in self.classes if c is not None)]
 
 
 def own_lists(
     world: World, functions: Sequence[Any], names: Sequence[str], more: Sequence[list[Any] | Journaled]
 ) -> None:
-    """Let lists grow in an iteration: those reachable only by one of ``names``, and ``more``."""
+    """Replace lists by journaled ones that may grow in an iteration: those reachable only by one of ``names``, and ``more``."""
     inside = {
         id(v)
         for container, _ in world.containers
@@ -88,7 +88,7 @@ def _items(container: Any) -> list[Any]:
 
 
 def appended(outcome: Outcome) -> list[Append]:
-    """The values that an iteration has appended, in order."""
+    """Return the values that an iteration has appended, in order."""
     _none_inside([v for _, new in outcome.grown for v in new], [*outcome.slots.values()])
     found = [outcome.seen(lambda value=v, into=into: _taken(into, value)) for into, new in outcome.grown for v in new]
     if len(found) > MOST:
@@ -99,7 +99,7 @@ def appended(outcome: Outcome) -> list[Append]:
     return found
 
 
-_HOLDERS = list, dict  # what can be changed where it has another name
+_HOLDERS = list, dict  # values that can be changed by another name
 
 
 def _none_inside(values: list[Any], named: list[Any]) -> None:
@@ -136,14 +136,14 @@ def _taken(into: list[Any], value: Any) -> Append:
 
 
 def _taken_whole(into: list[Any], value: list[Any], numbers: Stack) -> Append:
-    """A list made by an inner loop, appended as one array, not as single numbers."""
+    """Return a list made by an inner loop as one appended array, rather than as single numbers."""
     count, form = len(numbers.elements), numbers.form
     parts = Parts((numbers.node,), (None,), (count, form), lambda rows: list_of(rows[0], form, count))
     return Append(into, parts, [None], [None], value)
 
 
 def _several(number: Node) -> Classes | None:
-    """The possible classes of a number of data-dependent class; else None."""
+    """Return the possible classes of a number of data-dependent class; None if there is one class."""
     if not number_classes.is_number(number.type) or not number_classes.followed():
         return None
     found = number_classes.classes_of(number)
@@ -155,26 +155,26 @@ def _several(number: Node) -> Classes | None:
 
 
 def start_of(value: Node, count: Size) -> Node:
-    """The array that a value of every iteration goes into, before the first iteration."""
+    """Return the array that the appended values go into, as it is before the first iteration."""
     return zeros_of(Type(value.type.dtype, (count, *value.type.shape)))
 
 
 def put(stack: Node, value: Node, index: Node) -> Node:
-    """A stack with the value of one iteration in it."""
+    """Return ``stack`` with the value of one iteration stored at ``index``."""
     place: Any = as_size(index)
     whole = tuple((0, s, 1) for s in value.type.shape)
     return set_at(stack, reshape(value, (1, *value.type.shape)), ((place, 1, 1), *whole))
 
 
 class Kept(NamedTuple):
-    """What the last iteration has appended: where its arrays, lists and dictionaries are now."""
+    """Represents what the last iteration has appended: where its arrays, lists and dictionaries are now."""
 
     arrays: dict[Buffer, list[Buffer]]
     holders: list[tuple[Any, Any]]
 
 
 def extend(found: Sequence[Append], ends: Sequence[Node], *, asked: bool) -> Kept:
-    """Extend the lists by what all iterations have appended; returns where that of the last iteration is now.
+    """Extend the lists by what all iterations have appended; return where that of the last iteration is now.
 
     ``asked``: values are known, and with them the classes of numbers.
     """

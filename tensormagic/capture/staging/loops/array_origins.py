@@ -1,4 +1,4 @@
-"""Which arrays from before a loop its results are: a number that the iterations carry tells."""
+"""Which array from before a loop each array is that the loop leaves: a number that the iterations carry says it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars import scalar
 
-Key = Any  # of an array: the slot that holds it, and its number there
-_OWN = 0  # the number of memory that was not there
+Key = Any  # an array: the slot that holds it, and its number there
+_OWN = 0  # the number that stands for memory allocated in the loop
 
 
 class Origins:
-    """The arrays that each array left by a loop may be.
+    """Represents which older arrays each array that a loop leaves may be.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Origins:
         self._find(leaves)
         if any(may and _OWN in may and len(may) > 1 and self._moves(key) for key, may in self._may.items()):
             begun = {first.place.buffer for first, _, carried in leaves.values() if carried and first is not None}
-            self._is_older = lambda b: b in begun or is_older(b)  # those change places, too
+            self._is_older = lambda b: b in begun or is_older(b)  # arrays that change places in the loop, too
             self._find(leaves)
         self._codes: dict[Key, Carry] = {}
         for key in leaves:
@@ -66,19 +66,19 @@ class Origins:
         self._may = self._found()
 
     def _moves(self, key: Key) -> bool:
-        """Whether an iteration leaves what another name, or entry, had before it."""
+        """Return whether an iteration may leave an array that another name, or entry, had before it."""
         return any(not isinstance(one, int) and one != key for _, one in self._ends[key] or ())
 
     def _numbered(
         self, leaf: Leaf, is_older: Callable[[Buffer], bool], *, parts: bool = False
     ) -> list[tuple[Node | None, Any]] | None:
-        """What an array may be, with conditions: the number of an older place, or the key of what an iteration is given.
+        """Return what an array may be, with conditions: the number of an older place, or the key of a carried array.
 
         None where that is not known.
         """
         found = [] if leaf is None else places(leaf.place, is_older)
         if found is None or not (parts or all(a.place.parent is None for a in found)):
-            return None  # a part that an iteration has taken is its own
+            return None  # a view taken in an iteration is the iteration's own
         return [(a.holds, self._given.get(a.place.buffer) or self._number(a.place)) for a in found]
 
     def _number(self, place: Place) -> int:
@@ -88,7 +88,7 @@ class Origins:
         return len(self._places) if known is None else known + 1
 
     def _found(self) -> dict[Key, set[int] | None]:
-        """The numbers that each array may have after an iteration, or before the first one; None where they are not known."""
+        """Return the numbers that each array may have after an iteration, or before the first one; None where they are not known."""
         may: dict[Key, set[int] | None] = {key: set() for key in self._ends}
         changed = True
         while changed:
@@ -116,16 +116,16 @@ class Origins:
         return found
 
     def _carried_or_none(self, key: Key) -> bool:
-        """Whether what an array is before the loop matters."""
+        """Return whether it matters what an array is before the loop."""
         return key in self._carried or self.ran is not None
 
     def _is_plain(self, key: Key) -> bool:
-        """Whether it needs no number to tell what an array is: each iteration leaves the same, or all leave one."""
+        """Return whether no number need be carried for an array: each iteration leaves the same one, or all leave one."""
         may, ends = self._may[key], self._ends[key]
         return not ends or len(may or ()) == 1 or (ends[0][0] is None and isinstance(ends[0][1], int))
 
     def _code(self, key: Key) -> Carry:
-        """The number of an array, from iteration to iteration."""
+        """Return the carry of the number that says which array it is, from iteration to iteration."""
         if key not in self._codes:
             start = _folded((holds, constant(one)) for holds, one in self._begins[key] or ())
             carry = self._codes[key] = Carry("which array it is", start, python(int))
@@ -143,16 +143,16 @@ class Origins:
 
     @property
     def carries(self) -> list[Carry]:
-        """What the loop carries for it."""
+        """Return the carries that the loop needs for these numbers."""
         return [*self._codes.values()]
 
     def is_exact(self, key: Key) -> bool:
-        """Whether an array is an older one for sure: then it has no memory of its own in common with others."""
+        """Return whether an array is surely an older one, and so has no memory of its own."""
         may = self._may.get(key)
         return may is not None and _OWN not in may
 
     def of(self, key: Key, ends: Mapping[Carry, Node]) -> list[Alternative] | None:
-        """The places that an array may be after the loop; None if they are not known."""
+        """Return the places that an array may be after the loop; None if they are not known."""
         may = self._may.get(key)
         if may is None:
             return None
@@ -176,13 +176,13 @@ def _is_all_of(known: Place, place: Place) -> bool:
 
 
 def _is_one_for_sure(among: Sequence[tuple[Node | None, Any]]) -> bool:
-    """Whether one of the conditions holds."""
+    """Return whether one of the conditions surely holds."""
     holds = [h for h, _ in among]
     return None in holds or any(to_form(scalar.logical_not(h), "python") in holds for h in holds if h is not None)
 
 
 def _folded(among: Iterable[tuple[Node | None, Node]]) -> Node:
-    """The number for whichever condition holds."""
+    """Return a node with the number whose condition holds."""
     found = constant(_OWN)
     for holds, number in among:
         found = number if holds is None else scalar.where(holds, number, found)

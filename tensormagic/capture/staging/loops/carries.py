@@ -29,12 +29,12 @@ from tensormagic.ops.reverse.tape_stack import boxed, unboxed
 
 
 class Varies(NeedsPython):
-    """What a loop carries has another length from iteration to iteration: a region can hold it, at a price."""
+    """Raised when a carried array changes its length from iteration to iteration: a region can hold it, at a cost."""
 
 
 @dataclass(frozen=True)
 class Names:
-    """What the syntax says of a loop: see :func:`tensormagic.capture.staging.syntax.liveness`.
+    """Represents what the syntax says of a loop's names, see :func:`tensormagic.capture.staging.syntax.liveness`.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def check_kept(slot: Slot, value: Any) -> None:
 
 @dataclass
 class Lengths:
-    """Which array lengths change in step: those that begin equal, until an iteration makes them differ.
+    """Records which array lengths change together: those that begin equal, until an iteration makes them differ.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class Lengths:
     here: dict[Size, tuple[Size, list[tuple[Carry, int]]]] = field(default_factory=dict)
 
     def known(self, carry: Carry) -> dict[int, Size]:
-        """The lengths of a carry that are those of another one."""
+        """Return the lengths of a carry that are equal to those of another one."""
         return {
             k: self.here[start][0]
             for k in carry.axes
@@ -95,14 +95,14 @@ class Lengths:
         }
 
     def note(self, carry: Carry, value: Node) -> None:
-        """Note what the lengths of a carry are."""
+        """Note the lengths of a carry in an iteration."""
         for k in carry.axes:
             if (carry, k) not in self.apart:
                 _, group = self.here.setdefault(carry.start.type.shape[k], (value.type.shape[k], []))
                 group.append((carry, k))
 
     def hold(self) -> bool:
-        """Whether lengths assumed to change in step did so in this iteration."""
+        """Return whether lengths assumed to change in step did so in this iteration."""
         wrong = [
             (carry, k)
             for _, [(first, axis), *others] in self.here.values()
@@ -115,7 +115,7 @@ class Lengths:
 
 @dataclass(eq=False)
 class Carry:
-    """One number or array carried from iteration to iteration.
+    """Represents one number or array carried from iteration to iteration.
 
     Parameters
     ----------
@@ -155,12 +155,12 @@ class Carry:
 
     @classmethod
     def of_buffer(cls, label: str, node: Node) -> Carry:
-        """The carry of what an array holds that iterations store into."""
+        """Return the carry for the content of an array that iterations store into."""
         question = Question.of(node)
         return cls(label, question.unasked(node), node.type, question=question)
 
     def fresh(self, lengths: Lengths | None = None) -> Node:
-        """A new stand-in; gives what the code sees of it, with the ``lengths`` that it has in common with others."""
+        """Make a new stand-in; return what the code sees of it, with the ``lengths`` that it has in common with others."""
         self.stand_in = input_node(Source(self.label), tape_type(self.type) if self.axes else self.type)
         self.value = self.outside(self.stand_in, {} if lengths is None else lengths.known(self))
         if lengths is not None:
@@ -170,22 +170,22 @@ class Carry:
         return self.value
 
     def outside(self, node: Node, known: Mapping[int, Size] | None = None) -> Node:
-        """What the code sees of what the region holds."""
+        """Return what the code sees of the value that the region holds."""
         return unboxed(node, self.type, self.axes, known) if self.axes else node
 
     @property
     def varies(self) -> bool:
-        """Whether an iteration may leave one thing or another."""
+        """Return whether the value may differ from iteration to iteration."""
         return self.end is None or self.end.op is not CONSTANT
 
     @property
     def first(self) -> Node:
-        """What the region begins with."""
+        """Return the value that the region begins with."""
         start = of_type(self.start, self.type)
         return boxed(start) if self.axes else start
 
     def settle(self, loop: str, end: Node, *, varies: bool = False) -> bool:
-        """Record its next value; returns whether the type stays. If it ``varies``, lengths may differ."""
+        """Record the next value; return whether the type stays. If it ``varies``, lengths may differ."""
         self.after = end.type.shape
         axes = differing(self.type, end.type)
         if axes and not varies:
@@ -212,7 +212,7 @@ class Carry:
         return same_type
 
     def _beside_pythons(self, loop: str, end: Node, after: Type) -> Type:
-        """What an iteration makes of a number of Python's; where it may leave one, the dtype is that of NumPy's number."""
+        """Return the type of a carry that begins as a Python number; where an iteration may leave one, it has NumPy's dtype."""
         found = number_classes.classes_of(end)
         types = frozenset({after}) if found is None else found.types
         others = {t for t in types if t.form != "python"}
@@ -226,13 +226,13 @@ class Carry:
                 f"{loop}: {self.label} begins as {self.start.type} and may become {own}",
                 f"Begin with a number of {own.dtype}.",
             )
-        if self.narrowed or not holds:  # it computes one of Python's that NumPy's is not
+        if self.narrowed or not holds:  # it computes a Python number that is not exact in NumPy's dtype
             return after
         self.narrowed = True
         return own
 
     def settle_class(self, loop: str, end: Node) -> bool:
-        """Note the class of the number that an iteration made of it; whether these were known."""
+        """Note the class of the number after an iteration; return whether it was known."""
         if not number_classes.followed() or not is_number(self.type):
             return True
         start, after = number_classes.classes_of(self.start), number_classes.classes_of(end)
@@ -252,7 +252,7 @@ class Carry:
 
 
 def differing(before: Type, after: Type) -> tuple[int, ...]:
-    """The axes of an array that are of another length after an iteration."""
+    """Return the axes of an array whose length differs after an iteration."""
     if before.form != "array" or after.form != "array" or before.ndim != after.ndim:
         return ()
     pairs = enumerate(zip(before.shape, after.shape, strict=True))
@@ -261,7 +261,7 @@ def differing(before: Type, after: Type) -> tuple[int, ...]:
 
 @dataclass(eq=False)
 class CarriedSlot:
-    """A slot whose value goes from iteration to iteration: carries for its numbers, and conditions for what may be unbound."""
+    """Represents a slot whose value is carried: carries for its numbers, and conditions for what may be unbound."""
 
     slot: Slot
     parts: Parts
@@ -275,22 +275,22 @@ class CarriedSlot:
 
     @property
     def carries(self) -> list[Carry]:
-        """All that is carried for it."""
+        """Return all carries of the slot."""
         return [*self.values, *codes_of(self.values), *(c for c in self.conditions if c is not None)]
 
     def fitted(self, value: Any) -> tuple[Any, Any]:
-        """What the slot holds in an iteration, and a value that the iteration leaves, in one form: either may be None."""
+        """Return the slot's value in an iteration, and a value that the iteration leaves, in one form: either may be None."""
         return aligned(self.stays.without(self.parts.build(self.given)), self.stays.without(value), self.slot.said)
 
     def unchanged(self, value: Any) -> list[Path]:
-        """Entries that the iteration has left as they were, given the final ``value``; empty if that is all there is."""
+        """Return the paths of entries that the iteration leaves unchanged, given the final ``value``; none if nothing else remains."""
         if self.installed is None or self.start is UNBOUND or any(self.conditions):
             return []
         paths = self.installed.unchanged(self.stays.within(self.start), value)
         return paths if apart(Unchanged(self.start, paths).without(self.start)).numeric else []
 
     def install(self, why: str, lengths: Lengths) -> None:
-        """Have the slot hold stand-ins."""
+        """Put stand-ins into the slot."""
         self.given = []
         for value, condition in zip(self.values, self.conditions, strict=True):
             node = value.fresh(lengths)
@@ -304,12 +304,12 @@ class CarriedSlot:
 
 
 def codes_of(carries: Sequence[Carry]) -> list[Carry]:
-    """The carries with class codes of numbers of data-dependent class."""
+    """Return the carries with class codes of numbers of data-dependent class."""
     return [c.code for c in carries if c.code is not None]
 
 
 def split(carries: Sequence[Carry]) -> tuple[list[Node], list[Node], list[Node]]:
-    """The stand-ins, ends and starts of carries."""
+    """Return the stand-ins, ends and starts of carries."""
     stand_ins = [c.stand_in for c in carries if c.stand_in is not None]
     ends = [c.end for c in carries if c.end is not None]
     return stand_ins, ends, [c.first for c in carries]

@@ -41,10 +41,10 @@ def comprehended(
     called: tuple[str, ...] | None = None,
     written: Callable[[Any], list[Any]] | None = None,
 ) -> Any:
-    """``[iteration(item) for item in iterable if test(item)]`` as a loop that fills an array, if iterations are alike.
+    """Run ``[iteration(item) for item in iterable if test(item)]``, as a loop that fills an array if iterations are alike.
 
-    ``written`` builds the list as the user wrote it, if that is simple, and ``called`` is what it calls: Python runs it
-    on numbers.
+    ``written`` builds the list as the user wrote it, if that is simple, and ``called`` is what it calls: Python runs
+    it on numbers.
     """
     if written is not None and type(iterable) in PLAIN:
         left = plainly(iterable, [iteration, *([test] if test else [])], called, iterable)
@@ -71,7 +71,7 @@ def comprehended(
 
 
 def _count_of(iterable: Any) -> int | None:
-    """How many items there are, where that is known: a list, a range, an array."""
+    """Return the number of items of a list, a range or an array; None where it is not known without iterating."""
     if type(iterable) in _KNOWN:
         return len(iterable)
     items = items_of(iterable) if context.current() is not None else None
@@ -84,7 +84,7 @@ def _of_one(iteration: Iteration, single: bool) -> Iteration:
 
 
 def generated(iterable: Any, iteration: Iteration, single: bool, test: Iteration | None = None) -> Any:
-    """``(iteration(item) for item in iterable if test(item))``."""
+    """Return the generator expression ``(iteration(item) for item in iterable if test(item))``."""
     refuse_taken(iterable)
     return Generated(
         iterable, iteration, _of_one(iteration, single), test, None if test is None else _of_one(test, single)
@@ -93,14 +93,20 @@ def generated(iterable: Any, iteration: Iteration, single: bool, test: Iteration
 
 _LIST = "Make a list of it first."
 _KNOWN = {list, tuple, range}
-ON_THE_WAY = (zip, map, enumerate, filter, reversed)  # iterators that are made where they are gone over, as a rule
-_TAKEN = {type(iter(v)) for v in ([], (), "", {}, set[int](), range(0))}  # iterators that somebody has
+ON_THE_WAY = (
+    zip,
+    map,
+    enumerate,
+    filter,
+    reversed,
+)  # iterators whose items are made only when they are asked for, as a rule
+_TAKEN = {type(iter(v)) for v in ([], (), "", {}, set[int](), range(0))}  # iterators that other code can hold
 _CHOSEN = "choosing among values by a condition on data,"
-_FEW = 32  # items that are asked for one by one if the earlier ones leave it open
+_FEW = 32  # items computed one by one, only as far as the earlier ones leave the result open
 
 
 class Generated(StandIn, Reaching):
-    """A generator expression: Python's, unless a function that consumes all of it asks for a list.
+    """Represents a generator expression: Python's, unless a function that consumes all of it asks for a list.
 
     Parameters
     ----------
@@ -120,15 +126,15 @@ class Generated(StandIn, Reaching):
         self.iterable = iterable if items_of(iterable) is not None else iter(iterable)
         self.few = iterable if type(iterable) in _KNOWN and len(iterable) <= _FEW and test is None else None
         self.running: Any = None
-        self.taken = 0  # of the few, those that were asked for
-        self.within: frozenset[int] = frozenset()  # how many trials, each time
-        self.left = ""  # what has taken a data-dependent number of values, if anything has
+        self.taken = 0  # the items among the few that were asked for
+        self.within: frozenset[int] = frozenset()  # the number of trials around each time that an item was asked for
+        self.left = ""  # the consumer that has taken a data-dependent number of values, if there is one
         named = hasattr(iterable, "__next__") and not isinstance(iterable, (Generated, *ON_THE_WAY))
         self.takes = type(iterable) in _TAKEN or named
 
     @property
     def reached(self) -> tuple[Any, ...]:
-        """What an item is made by, and of."""
+        """Return the functions and the iterable that items are made from."""
         return self.iteration, self.test, self.iterable
 
     def __iter__(self) -> Any:
@@ -142,7 +148,7 @@ class Generated(StandIn, Reaching):
             return next(self.running)
 
     def one_by_one(self) -> list[Callable[[], Any]] | None:
-        """Functions that compute each of a few items, none of which is computed so far; None if there are many."""
+        """Return functions that compute each of a few items, none of which is computed so far; None if there are many."""
         if self.few is None or self.running is not None:
             return None
         self.running = self._others(self.few)
@@ -170,15 +176,15 @@ class Generated(StandIn, Reaching):
 
     @property
     def own_class(self) -> type:
-        """Python's class."""
+        """Return the class that Python gives such an object: the generator type."""
         return GeneratorType
 
     def real(self) -> Any:
-        """A Python generator that continues from here."""
+        """Return a Python generator that continues from here."""
         return (item for item in self)
 
     def whole(self) -> Any:
-        """A list of everything, if a region makes it, after which it is exhausted; else itself."""
+        """Return a list of all items, if a region makes it, which exhausts the generator; else the generator itself."""
         self._goes_on()
         if self.running is not None:
             return self
@@ -199,7 +205,7 @@ class Generated(StandIn, Reaching):
 
 
 class Filtered(Generated):
-    """``filter`` over values, with a test."""
+    """Represents ``filter`` over values, with a test."""
 
     def __init__(self, values: Any, test: Iteration) -> None:
         refuse_taken(values)
@@ -215,7 +221,7 @@ def _same(value: Any) -> Any:
 
 
 def _filled(iterable: Any, iteration: Callable[..., Any], one: Callable[[Any], Any]) -> Any:
-    """A list of what the iterations give, made by a region; None where Python makes it."""
+    """Return a list of the results of the iterations, made by a region; None where Python makes it."""
     items = items_of(iterable) if context.current() is not None else None
     count = 0 if items is None else items.count()
     if items is None or (not nodes_of(count) and (hint(count) or FEW + 1) <= FEW):
@@ -239,7 +245,7 @@ def _filled(iterable: Any, iteration: Callable[..., Any], one: Callable[[Any], A
 
 
 def _chosen(iterable: Any, users: tuple[Iteration, Iteration], one: Iteration, holds: Iteration) -> Any:
-    """A list of the results for which a condition holds; ``users`` are the user's functions involved."""
+    """Return a list of the results for which a condition holds; ``users`` are the user's functions involved."""
 
     def filtered() -> list[Any]:
         with holding(iterable):
@@ -264,7 +270,7 @@ def _chosen(iterable: Any, users: tuple[Iteration, Iteration], one: Iteration, h
 
 
 def _grown(iterable: Any, users: tuple[Iteration, ...], one: Iteration, holds: Iteration | None) -> Any:
-    """A list of data-dependent length."""
+    """Return a list of data-dependent length."""
     items, found = items_of(iterable), GrownList([])
     reached = list[Any]([*users, found])
 

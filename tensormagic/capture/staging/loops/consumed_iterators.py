@@ -1,4 +1,4 @@
-"""Iterators that a loop advances: the items it took are gone for every other holder."""
+"""Iterators that a staged loop advances: the items it took are gone for every other holder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def refuse_held(iterator: Any) -> None:
 
 
 def is_staged(function: Any) -> bool:
-    """Whether a function is the user's code, in which it is visible what is taken from an iterator."""
+    """Return whether a function is the user's code, in which it can be seen what is taken from an iterator."""
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     return code is not None and is_users(code.co_filename)
 
@@ -40,7 +40,7 @@ _IN_FRAMES = builtin_facts.called(builtin_facts.IN_FRAMES)
 
 
 def leaving(function: Any, own: Any) -> Any:
-    """``own``, called in place of ``function`` in code that is tried out: it takes nothing from iterators that were there before."""
+    """Return a replacement of ``own`` for code on trial that refuses to take items from iterators that existed before the trial."""
     refuse_taken(getattr(function, "__self__", None))
     if not callable(own) or any(function is one for one in _IN_FRAMES):
         return own
@@ -54,7 +54,7 @@ def leaving(function: Any, own: Any) -> Any:
 
 
 class Counted(Items):
-    """``itertools.count()``, of whole numbers: a loop over it ends under a data-dependent condition."""
+    """Represents ``itertools.count()``, an endless sequence of integers: a loop over it ends under a data-dependent condition."""
 
     def __init__(self, start: int, step: int) -> None:
         self.start = start
@@ -74,10 +74,10 @@ _ENDLESS = 1 << 62
 
 
 def counted_by(value: Any) -> Counted | None:
-    """The numbers that an ``itertools.count`` gives which nothing else holds; None for anything else."""
+    """Return the numbers of an ``itertools.count`` that nothing else holds; None for anything else."""
     if type(value) is not itertools.count:
         return None
-    found = _NUMBERS.fullmatch(repr(value))  # its state cannot be asked for otherwise in every version of Python
+    found = _NUMBERS.fullmatch(repr(value))  # its state cannot be read otherwise in every version of Python
     if found is None or is_held(value):
         return None
     return Counted(int(found[1]), int(found[2] or 1))
@@ -87,7 +87,7 @@ _NUMBERS = re.compile(r"count\((-?\d+)(?:, (-?\d+))?\)")
 
 
 def is_held(iterator: Any, by: Any = None) -> bool:
-    """Whether code other than the holder ``by`` can take from an iterator, or from one that it takes from."""
+    """Return whether code other than the holder ``by`` can take from an iterator, or from one that it takes from."""
     capture, frames = context.current(), list(_frames())
     named = {id(v) for frame in frames if not usercode.is_ours(frame) for v in frame.f_locals.values()}
     ours = {id(v) for v in (capture.heap.held if capture else None, *(f.f_locals for f in frames))}
@@ -106,7 +106,7 @@ def is_held(iterator: Any, by: Any = None) -> bool:
 
 
 def _frames() -> Iterator[FrameType]:
-    """The frames of the running code; those of staged code hold the user's variables."""
+    """Yield the frames of the running code; those of staged code hold the user's variables."""
     frame = inspect.currentframe()
     while frame is not None:
         yield frame
@@ -114,14 +114,16 @@ def _frames() -> Iterator[FrameType]:
 
 
 def _sources(iterator: Any, seen: Container[int]) -> list[Any]:
-    """The iterators that one takes from itself."""
+    """Return the iterators that an iterator takes from itself."""
     held = gc.get_referents(iterator)
-    held += [v for several in held if type(several) is tuple for v in several]  # those of `zip`
+    held += [
+        v for several in held if type(several) is tuple for v in several
+    ]  # those of `zip`, which holds them in a tuple
     return [v for v in held if hasattr(type(v), "__next__") and id(v) not in seen]
 
 
 def _others(value: Any, known: Container[int]) -> bool:
-    """Whether an object other than ``known`` ones, running frames and call arguments refers to a value."""
+    """Return whether an object other than ``known`` ones, running frames and call arguments refers to a value."""
     found = gc.get_referrers(value)
     return any(not isinstance(r, FrameType | tuple) and id(r) not in known and not _is_of_ours(r) for r in found)
 

@@ -1,7 +1,7 @@
-"""Loops as regions: an iteration is traced over stand-ins for what it changes, until their types stay as they are.
+"""Traces loops: an iteration is traced over stand-ins for what it changes, again until their types no longer change.
 
-What a loop carries are the names that an iteration binds and that a later iteration, or the code behind the loop, reads, the items
-of containers that it replaces, and the arrays made before it that it stores into. All else is constant.
+A loop carries the names that an iteration binds and that a later iteration, or the code after the loop, reads, the
+items of containers that it replaces, and the arrays made before it that it stores into. All else is constant.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from tensormagic.ir.type import Type, python
 from tensormagic.ops.leaf import CONSTANT, constant
 
 PASSES = 12  # tracings of one iteration, at most
-_TEXTS = 8  # texts that a variable may be, of all passes together, while each finds more of them
+_TEXTS = 8  # texts that a variable may hold, over all passes, while each pass finds more of them
 
 
 class Loop:
-    """One loop being staged.
+    """Represents one loop being staged.
 
     Parameters
     ----------
@@ -92,14 +92,16 @@ class Loop:
         self.carried: dict[Slot, CarriedSlot] = {}
         self.buffers: dict[Buffer, Carry] = {}
         self.lengths = Lengths()
-        self.dropped: set[Slot | Buffer] = set()  # what was carried, and is not changed by an iteration after all
-        self.texts: dict[Slot, list[int]] = {}  # of what holds one of several texts: how many there were, pass by pass
+        self.dropped: set[Slot | Buffer] = set()  # carries that an iteration turned out not to change
+        self.texts: dict[
+            Slot, list[int]
+        ] = {}  # for a variable that holds one of several texts: how many there were, pass by pass
         self.settled = False
-        self.index: Node | None = None  # of an iteration
+        self.index: Node | None = None  # the nodes of one iteration
         self.outcome = Outcome()
         self.appended: list[Append] = []
         self.noted: list[Any] = []  # containers that are elements of grown lists
-        self.elements: set[Slot] = set()  # the slots that leave an iteration with one
+        self.elements: set[Slot] = set()  # the slots that an iteration leaves with one of them
         self.shares = Iterations(self._is_known)
         self.stand_ins = StandIns(self.world)
         own_lists(self.world, functions, names.grown, lists)
@@ -108,7 +110,7 @@ class Loop:
     # what is carried --------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """A first guess of the carries: what an iteration reads and rebinds, and what it stores into by name."""
+        """Make a first guess of the carries: what an iteration reads and rebinds, and what it stores into by name."""
         for name in self.names.entering:
             value = self.slots[name].get()
             in_place = isinstance(value, Tensor) and value.type.form == "array" and name not in self.names.anew
@@ -127,7 +129,7 @@ class Loop:
         return next((s.get() for s in self.world.variables.values() if s.name == name), None)
 
     def _carry(self, slot: Slot, value: Any, like: Parts | None = None, stays: Unchanged | None = None) -> None:
-        """Carry what a slot holds: ``value``, or zeros in the form of ``like``, where it holds nothing yet; not what ``stays``."""
+        """Carry the content of a slot: ``value``, or zeros in the form of ``like`` where it is unbound, without what ``stays``."""
         stays = stays or Unchanged()
         value = stays.without(value)
         parts = stays.built(apart(value)) if like is None else like
@@ -202,15 +204,15 @@ class Loop:
             raise NeedsPython(f"{self.label}: {said}", "Work on copies.")
 
     def _carries(self) -> list[Carry]:
-        """All that is carried."""
+        """Return all carries of the loop."""
         return [c for s in self.carried.values() for c in s.carries] + [*self.buffers.values()]
 
     def given(self) -> dict[Any, Tensor]:
-        """The stand-ins of what slots hold."""
+        """Return the stand-ins for what the slots hold, by slot and number."""
         return {(c.slot, k): t for c in self.carried.values() for k, t in enumerate(c.given)}
 
     def _learn(self) -> bool:
-        """Find out what the carried arrays share; whether that was not known."""
+        """Record which memory the carried arrays share; return whether any of it was not known."""
 
         def arrays(value: Callable[[Slot], Any]) -> dict[Any, Leaf]:
             return {(s, k): a for s in self.carried for k, a in enumerate(arrays_of(value(s)))}
@@ -220,7 +222,7 @@ class Loop:
         return self.shares.learn(before, self.given(), after, self.opened)
 
     def _is_known(self, buffer: Buffer) -> bool:
-        """Whether an array has references other than the carries."""
+        """Return whether an array has references other than the carries."""
         return not is_own(buffer, list(self.carried), [self.over])
 
     def _iteration(self) -> tuple[Any, Any]:
@@ -255,7 +257,7 @@ class Loop:
                 self._grow(slot, value)
 
     def _elements(self) -> None:
-        """See which slots leave an iteration with an element of a grown list: the next one may not change it."""
+        """Note which slots an iteration leaves with an element of a grown list: the next one may not change it."""
         found = {s for s in self.carried if is_watched(self.outcome.slots.get(s))}
         self.settled &= found <= self.elements
         self.elements |= found
@@ -271,7 +273,7 @@ class Loop:
             self._carry(slot, aligned(before, value, slot.said)[0])
 
     def parts_of(self, slot: Slot, value: Any, *, asked: bool = False) -> Parts:
-        """What a slot would hold after an iteration, taken apart."""
+        """Return what a slot would hold after an iteration, as parts."""
         if not merged_values.same_value(value, slot.get()):
             none_held([value], {memory(s.array) for s in self.world.arrays}, slot)
         return self.outcome.seen(lambda: apart(value, asked=asked or slot.internal))
@@ -284,7 +286,7 @@ class Loop:
         like, value = carried.fitted(value)
         parts = self.parts_of(slot, value)
         if parts.form != carried.parts.form and apart(like).form == parts.form:
-            self.settled = False  # it may be None: traced again as what says so
+            self.settled = False  # it may be None: traced again as an optional value
             self._refuse_longer(slot, like)
             begun = carried.start is not UNBOUND
             self._carry(slot, aligned(carried.start, value, slot.said)[0], like=None if begun else parts)
@@ -347,11 +349,11 @@ class Loop:
                 self._stored_into_carry(carried)
 
     def _stored_into_carry(self, carried: CarriedSlot) -> None:
-        """A name that an iteration both stores into and binds anew: right only where nobody else knows the array."""
+        """Settle a name that an iteration both stores into and binds anew: this is right only if nothing else refers to the array."""
         after = self.outcome.slots.get(carried.slot)
         value = carried.slot.get()
         if isinstance(value, Tensor) and isinstance(after, Tensor) and after.place is carried.given[0].place:
-            del self.carried[carried.slot]  # bound to what it was bound to: it is only stored into
+            del self.carried[carried.slot]  # bound to the same array as before: it is only stored into
             self.dropped.add(carried.slot)
             self._carry_buffer(value.place.buffer)
             self.settled = False
@@ -363,7 +365,7 @@ class Loop:
             )
 
     def _alone(self, carried: CarriedSlot) -> bool:
-        """Whether names that exchange their arrays are the only ones that reach these: then only values matter."""
+        """Return whether only names that exchange arrays among themselves reach these arrays: then only values matter."""
         own = {c.given[0].place.buffer: c for c in self.carried.values() if len(c.given) == 1}
         ends = [(s, self.outcome.slots.get(s, s.get())) for s in self.carried]
         wholes = [(s, v.place) for s, v in ends if isinstance(v, Tensor) and v.type.form == "array"]
@@ -375,7 +377,7 @@ class Loop:
         return all(isinstance(v, Tensor) and is_own(v.place.buffer, slots, [self.over]) for v in starts)
 
     def is_lazy(self, index: Node | None) -> bool:
-        """Whether anything in the loop but numbers made of Python's own and ``index`` is lazy; arrays always count."""
+        """Return whether anything in the loop is lazy beside ``index`` and numbers computed from Python's own; arrays always count."""
         starts = [v for s in self.carried if s.get() is not UNBOUND for v in flatten(s.get())[0]]
         if self.buffers or any(isinstance(v, Tensor) for v in starts):
             return True
@@ -385,21 +387,24 @@ class Loop:
         return any(not n.needs or any(t.form == "array" for t in n.types) for n in computed)
 
     def _left(self) -> list[Node]:
-        """The numbers and arrays that an iteration leaves in carries, in other names and in lists."""
+        """Return the nodes of all numbers and arrays that an iteration leaves in carries, in other names and in lists."""
         last = [(s, v) for s, v in self.outcome.slots.items() if s not in self.carried and v is not UNBOUND]
         parts = [self.parts_of(*one) for one in last] + [a.parts for a in self.appended]
         return [c.end for c in self._carries() if c.end is not None] + [n for p in parts for n in p.nodes]
 
     def nothing_like(self, slot: Slot, node: Node) -> Node:
-        """A placeholder for what no iteration has left yet: zeros, of length 0 along an axis whose length is known only in an iteration."""
+        """Return zeros as a placeholder for what no iteration has left yet.
+
+        Along an axis whose length is known only in an iteration, they have length 0.
+        """
         return zeros_of(node.type.with_shape(self._outside(slot, node.type), node.type.form))
 
     def begun(self, slot: Slot, node: Node) -> Node:
-        """A name's value before the loop, replaced by zeros like an iteration's value if shapes differ."""
+        """Return a name's value before the loop, replaced by zeros like an iteration's value if shapes differ."""
         return node if self._outside(slot, node.type) == node.type.shape else self.nothing_like(slot, node)
 
     def _outside(self, slot: Slot, t: Type) -> tuple[Size, ...]:
-        """A shape outside of the loop: no length where it is known in one iteration alone; refused where lengths may not differ."""
+        """Return a shape outside of the loop, with 0 for a length that is known only in an iteration; raise if lengths may not differ."""
         own = self.own_leaves()
         shape = tuple(0 if own & set(topological(nodes_of(s))) else s for s in t.shape)
         if shape != t.shape and not self.varies:
@@ -410,6 +415,6 @@ class Loop:
         return shape
 
     def own_leaves(self) -> set[Node]:
-        """What differs from iteration to iteration to begin with: the index and the stand-ins."""
+        """Return the leaves that differ from iteration to iteration: the index and the stand-ins."""
         carries = [c for s in self.carried.values() for c in s.carries]
         return {n for n in (self.index, *(c.stand_in for c in (*carries, *self.buffers.values()))) if n is not None}

@@ -1,4 +1,4 @@
-"""Lists of unknown length that replace Python's while code that appends to them is tried."""
+"""Replaces Python's lists by lists of data-dependent length while code that appends to them is tried."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PASSES = 12
 
 @dataclass(frozen=True, eq=False)
 class Replaced:
-    """Python lists and the growing lists in their place, with their variables."""
+    """Represents Python lists that are replaced by lists of data-dependent length, with their variables."""
 
     slots: list[Slot]
     before: list[list[Any]]
@@ -34,7 +34,7 @@ class Replaced:
             slot.set(value)
 
     def listed(self) -> None:
-        """In cells, extend Python's lists by what was appended: elements of arrays of computed length."""
+        """In cells, extend Python's lists by what was appended: elements of arrays whose length is computed."""
         stacks = [m.stacks if m.like is not None else [] for m in self.made]
         classes = [m.several for m in self.made]
         beside = [*(m.count.node for m in self.made), *(n for nodes in stacks for n in nodes)]
@@ -51,7 +51,7 @@ class Replaced:
 
 
 def growing(functions: Sequence[Any], names: Sequence[str], stage: Callable[[], None]) -> Replaced:
-    """Run ``stage`` with the lists of ``names`` as lists without a known length; they are put back where it fails."""
+    """Run ``stage`` with the lists of ``names`` as lists of data-dependent length; put them back if it fails."""
     slots = _lists(World(functions), names)
     before = [s.get() for s in slots]
     refuse_grown(before)
@@ -93,7 +93,7 @@ def retyped(stage: Callable[[], None]) -> None:
 
 
 def _lists(world: World, names: Sequence[str]) -> list[Slot]:
-    """The variables, items and attributes that hold lists which nobody else knows: no arguments, which the caller has."""
+    """Return the variables, items and attributes whose lists nothing else refers to; none that the caller passed in."""
     found: list[Slot] = []
     capture = context.current()
     callers = {} if capture is None else capture.callers.containers

@@ -44,7 +44,7 @@ COUNT = "count"  # the key of the length, beside those of the tapes
 
 
 class Untyped(NeedsPython):
-    """A list holds values of another type than was known: code is traced again."""
+    """Raised when a list gets values of another type than was known: code is traced again."""
 
     def __init__(self, grown: GrownList) -> None:
         super().__init__("a list does not keep the type of its elements", "Append numbers or arrays of the same type.")
@@ -52,7 +52,7 @@ class Untyped(NeedsPython):
 
 
 class GrownList(Journaled):
-    """A list without a known length.
+    """Represents a list whose length is data-dependent.
 
     Parameters
     ----------
@@ -65,12 +65,12 @@ class GrownList(Journaled):
         self.others = Others()
         self.like: Parts | None = None
         self.types: list[Type] = []
-        self.narrowest: list[np.dtype[Any]] = []  # that an array of these numbers may be of in NumPy for some data
-        self.state: dict[str, Tensor] = {}  # its length, and a tape for each number of an element
+        self.narrowest: list[np.dtype[Any]] = []  # dtypes that NumPy's array of these numbers may have for some data
+        self.state: dict[str, Tensor] = {}  # the length, and a tape for each number of an element
         self.classes: list[
             frozenset[Type]
-        ] = []  # that the numbers of its elements have; beside several goes a tape that says which
-        self.only: list[Type] = []  # what each was while they were of one
+        ] = []  # the types of the numbers in its elements; where one has several, a further tape says which
+        self.only: list[Type] = []  # the types of each number while it had one dtype
         for value in self.first:
             self._learn(apart(value))
         self.prepare()
@@ -120,13 +120,13 @@ class GrownList(Journaled):
         return known
 
     def _is_coded(self, number: int) -> bool:
-        """Whether a number in an element has a data-dependent class, which is recorded for each element."""
+        """Return whether a number in an element has a data-dependent class, which is recorded for each element."""
         return len(self.classes[number]) > 1 and all(map(number_classes.is_number, self.classes[number]))
 
     # what Python does with lists --------------------------------------------------------------------------------------
 
     def append(self, value: Any) -> None:
-        """``list.append``."""
+        """Append a value, as ``list.append`` does."""
         self._append(value, once=False)
 
     def _append(self, value: Any, *, once: bool) -> None:
@@ -148,13 +148,13 @@ class GrownList(Journaled):
         for leaf in flatten(value)[0]:
             if isinstance(leaf, Tensor) and leaf.type.form == "array":
                 self.others.note(leaf.place.buffer, once=once)
-                beside(leaf.place.buffer, WHAT)  # not to be stored into any more
+                beside(leaf.place.buffer, WHAT)  # may no longer be stored into
 
     def _record(self, key: str, value: Node) -> None:
         self.state[key] = wrap(record(self.state[key].node, self.count.node, value))
 
     def extend(self, values: Iterable[Any]) -> None:
-        """``list.extend``."""
+        """Append each of ``values``, as ``list.extend`` does."""
         if isinstance(values, GrownList):
             raise NeedsPython(f"{WHAT} is extended by another one", "Append its elements in a loop.")
         for value in values:
@@ -170,7 +170,7 @@ class GrownList(Journaled):
         return self.element(position(size_written(index), self.size, 0))
 
     def _part(self, index: slice) -> GrownList:
-        """The list of some of its elements."""
+        """Return the list of the elements that a slice selects."""
         if self.like is None:
             return GrownList([])
         codes = {k: wrap(s)[index] for k, s in self.codes.items()}
@@ -228,30 +228,30 @@ class GrownList(Journaled):
 
     @property
     def count(self) -> Tensor:
-        """Its length."""
+        """Return the length, as a lazy number."""
         return self.state[COUNT]
 
     @property
     def filled(self) -> Tensor:
-        """Whether there is an element in it."""
+        """Return whether the list has an element, as a lazy bool."""
         return wrap(to_form(scalar.greater(self.count.node, 0), "python"))
 
     @property
     def size(self) -> Size:
-        """Its length as a size."""
+        """Return the length as a size."""
         size = size_of(self.count.node)
         if size is None:
             raise AssertionError
         return size
 
     def element(self, place: Node) -> Any:
-        """The element at a place that is known to be one."""
+        """Return the element at a place that is known to be within the list."""
         if self.like is None:
             raise NeedsPython("an element of an empty list is read", "Begin with one element.")
         return watch(self.like.build([self._number(k, place) for k in range(len(self.types))]))
 
     def _number(self, k: int, place: Node) -> Tensor:
-        """A number, or an array, of the element at a place."""
+        """Return the ``k``-th number, or array, of the element at a place."""
         found = read_tape(self.state[str(k)].node, place, self.types[k])
         if not self._is_coded(k):
             return self._unstored(found)
@@ -260,7 +260,7 @@ class GrownList(Journaled):
 
     @property
     def stacks(self) -> list[Node]:
-        """For each number of an element, the array of them all."""
+        """Return, for each number of an element, the array of its values in all elements."""
         found = [stack_tape(self.state[str(k)].node, self.size, t) for k, t in enumerate(self.types)]
         for node, narrowest in zip(found, self.narrowest, strict=True):
             undecided_dtypes.note(node, narrowest)
@@ -268,25 +268,25 @@ class GrownList(Journaled):
 
     @property
     def codes(self) -> dict[int, Node]:
-        """The arrays of class codes for numbers of several classes."""
+        """Return the arrays of class codes for numbers of several classes."""
         coded = [k for k in range(len(self.types)) if self._is_coded(k)]
         return {k: stack_tape(self.state[_class(k)].node, self.size, python(int)) for k in coded}
 
     @property
     def several(self) -> list[Classes | None]:
-        """For each number in an element its possible classes with the array of codes, or None if there is one class."""
+        """Return for each number in an element its possible classes with the array of codes, or None if there is one class."""
         codes = self.codes
         return [Classes(codes[k], c) if k in codes else None for k, c in enumerate(self.classes)]
 
     @property
     def lazy(self) -> Tensor:
-        """The array that NumPy makes of it."""
+        """Return the array that NumPy makes of the list."""
         rows, (several,) = self.rows, self.several
         return wrap(rows if several is None else number_classes.of_array(rows, [several]))
 
     @property
     def rows(self) -> Node:
-        """Its numbers or arrays as one array."""
+        """Return the elements, numbers or arrays, as one array."""
         if len(self.types) != 1 or self.like is None or not is_number(self.like.build([0])):
             raise NeedsPython(
                 f"an array is made of {WHAT}, but its elements are not numbers", "Append numbers or arrays."
@@ -295,7 +295,7 @@ class GrownList(Journaled):
         return self.stacks[0] if plain else self._unless_empty(self.stacks[0])
 
     def _unless_empty(self, node: Node) -> Node:
-        """A value that has another type if the list is empty."""
+        """Return ``node``, with a check at run time that the list is not empty if an empty one gives another type."""
         if self.first:
             return node
         frame = usercode.user_frame()
@@ -312,7 +312,7 @@ class GrownList(Journaled):
 
     @property
     def shown(self) -> Node | None:
-        """The array of its elements, if these are numbers or arrays, which Python shows as a list; else None."""
+        """Return the array of the elements, if they are numbers or arrays, which Python shows as a list; None for an empty list."""
         if self.like is None:
             return None
         if len(self.types) != 1 or not is_number(self.like.build([0])):
@@ -321,12 +321,12 @@ class GrownList(Journaled):
 
     @property
     def holds_numbers(self) -> bool:
-        """Whether its elements are numbers, to which Python's 0 is added."""
+        """Return whether the elements are numbers, to which Python's 0 is added in a sum."""
         return len(self.types) == 1 and number_classes.is_number(self.types[0]) and number_classes.followed()
 
     @property
     def zero(self) -> Any:
-        """What an element is that adds nothing."""
+        """Return the zero element that a sum starts with."""
         if self.like is None:
             return 0
         zeros = [zeros_of(t) for t in self.types]
@@ -335,7 +335,7 @@ class GrownList(Journaled):
         )
 
     def result(self) -> Outgrown:
-        """What a function gives back of it."""
+        """Return what a function returns for this list: the arrays of its numbers, and how a list is made of them."""
         if any(len(c) > 1 and not self._is_coded(k) for k, c in enumerate(self.classes)):
             raise NeedsPython(
                 f"{WHAT} gets numbers of different classes (1, 1.0, np.float64(1))",
@@ -358,19 +358,19 @@ class GrownList(Journaled):
 
 
 def in_a_list(own: Buffer) -> bool:
-    """Whether an array may be an element of a list without a known length."""
+    """Return whether an array may be an element of a list of data-dependent length."""
     return any(WHAT in text for text in own.alias.beside)
 
 
 class Others:
-    """What arrays that are appended to a list may be beside elements of it: others that Python has, or each other."""
+    """Records which elements arrays that are appended to a list may be the same as: arrays that Python has, or each other."""
 
     def __init__(self) -> None:
         self.older: list[Buffer] = []
         self.said: str | None = None
 
     def note(self, own: Buffer, *, once: bool) -> None:
-        """Note what an array may be that is appended; ``once``, or in each iteration."""
+        """Note what an appended array may be; it is appended ``once``, or in each iteration."""
         given = [b for b in reach(own) if b.argument or b.array is not None]
         again = not once and (own.born < iteration() or in_a_list(own))
         if given or again:
@@ -380,18 +380,18 @@ class Others:
 
 
 def _merged(first: Type, second: Type) -> Type:
-    """The type that holds numbers, or arrays, of two types; for numbers, the class of each is recorded."""
+    """Return the type that holds numbers, or arrays, of two types; for numbers, the class of each is recorded."""
     numbers = number_classes.is_number(first) and number_classes.is_number(second) and number_classes.followed()
     return one_type(f"the elements of {WHAT} have", first, second, promotes=numbers)
 
 
 def _class(number: int) -> str:
-    """The key of the tape with the class codes of a number in each element."""
+    """Return the key of the tape with the class codes of a number in each element."""
     return f"class {number}"
 
 
 def _classes(node: Node) -> Classes:
-    """The possible classes of an appended value; that of the graph if nothing else is known."""
+    """Return the possible classes of an appended value; that of its node if nothing else is known."""
     found = None
     if number_classes.is_number(node.type) and number_classes.followed():
         found = number_classes.classes_of(node)
@@ -403,7 +403,7 @@ def _classes(node: Node) -> Classes:
 
 
 def _of_stacks(stacks: Sequence[Tensor], like: GrownList, codes: Mapping[int, Tensor]) -> GrownList:
-    """A list like another one, from the arrays of its numbers and class codes."""
+    """Return a list in the form of ``like``, made from the arrays of its numbers and class codes."""
     found = GrownList([])
     found.like, found.types, found.narrowest, found.classes = like.like, like.types, like.narrowest, like.classes
     found.others = like.others
@@ -416,7 +416,7 @@ def _of_stacks(stacks: Sequence[Tensor], like: GrownList, codes: Mapping[int, Te
 
 
 def given_back(value: Any) -> Any:
-    """What a function gives, with lists without a known length as what becomes a list when the graph has run; itself without such."""
+    """Return a function's result with each list of data-dependent length replaced by what becomes a list when the graph has run."""
     if isinstance(value, GrownList):
         return value.result()
     if not is_container(value):

@@ -1,4 +1,4 @@
-"""Python's and NumPy's iterators over what can be gone over by number: pairs, places, elements with their places."""
+"""Lazy forms of Python's and NumPy's iterators whose items can be indexed by number: ``zip``, ``enumerate``, ``np.ndindex``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tensormagic.ir.size import Size, apply, product
 
 
 class Enumerated(Items):
-    """``enumerate``."""
+    """Represents the items of an ``enumerate``."""
 
     def __init__(self, items: Items, start: Any) -> None:
         self.items = items
@@ -30,7 +30,7 @@ class Enumerated(Items):
 
 
 class Zipped(Items):
-    """``zip``."""
+    """Represents the items of a ``zip``."""
 
     def __init__(self, parts: Sequence[Items], *, strict: bool) -> None:
         self.parts = parts
@@ -51,7 +51,7 @@ class Zipped(Items):
 
 
 class Reversed(Items):
-    """``reversed``."""
+    """Represents the items of a ``reversed``."""
 
     def __init__(self, items: Items) -> None:
         self.items = items
@@ -64,7 +64,7 @@ class Reversed(Items):
 
 
 class Product(Items):
-    """``itertools.product``: the last of ``parts`` changes first."""
+    """Represents the items of an ``itertools.product``: the last of ``parts`` changes first."""
 
     def __init__(self, parts: Sequence[Items]) -> None:
         self.parts = parts
@@ -82,14 +82,14 @@ class Product(Items):
 
 
 class Places(Product):
-    """``np.ndindex``: the places in an array of a shape."""
+    """Represents the items of an ``np.ndindex``: the indices of an array of a shape."""
 
     def __init__(self, shape: Sequence[Any]) -> None:
         super().__init__([Range(0, n, 1) for n in shape])
 
 
 class Placed(Items):
-    """``np.ndenumerate``: the elements of an array, each with its place."""
+    """Represents the items of an ``np.ndenumerate``: the elements of an array, each with its index."""
 
     def __init__(self, array: Tensor) -> None:
         self.array = array
@@ -107,7 +107,7 @@ class Placed(Items):
 
 
 def _over(items: Items, own_class: type, sources: Sequence[Any]) -> LazyIterator:
-    """An iterator that takes from the iterators ``sources``."""
+    """Return an iterator that takes from the iterators ``sources``."""
     for source in sources:
         if isinstance(source, LazyIterator):
             source.lost = f"a {own_class.__name__} that takes from it"
@@ -115,13 +115,13 @@ def _over(items: Items, own_class: type, sources: Sequence[Any]) -> LazyIterator
 
 
 def enumerate_(iterable: Any, start: Any = 0) -> Any:
-    """``enumerate``."""
+    """Return what ``enumerate`` gives."""
     items = items_of(iterable)
     return enumerate(iterable, start) if items is None else _over(Enumerated(items, start), enumerate, (iterable,))
 
 
 def zip_(*iterables: Any, strict: bool = False) -> Any:
-    """``zip``."""
+    """Return what ``zip`` gives."""
     parts = [items_of(v) for v in iterables]
     known = [p for p in parts if p is not None]
     if len(known) < len(parts) or not known:
@@ -130,13 +130,13 @@ def zip_(*iterables: Any, strict: bool = False) -> Any:
 
 
 def reversed_(sequence: Any) -> Any:
-    """``reversed``."""
+    """Return what ``reversed`` gives."""
     items = items_of(sequence)
     return reversed(sequence) if items is None else LazyIterator(Reversed(items), reversed)
 
 
 def product_(*iterables: Any, repeat: int = 1) -> Any:
-    """``itertools.product``."""
+    """Return what ``itertools.product`` gives."""
     parts = [items_of(v) for v in iterables]
     known = [p for p in parts if p is not None]
     if len(known) < len(parts) or not known or repeat < 1:
@@ -146,7 +146,7 @@ def product_(*iterables: Any, repeat: int = 1) -> Any:
 
 @implements(np.ndindex)
 def ndindex(*shape: Any) -> Any:
-    """``np.ndindex``."""
+    """Return what ``np.ndindex`` gives."""
     extents = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
     if not all(type(n) is int or (isinstance(n, Tensor) and not n.ndim) for n in extents):
         return np.ndindex(*shape)
@@ -155,7 +155,7 @@ def ndindex(*shape: Any) -> Any:
 
 @implements(np.ndenumerate)
 def ndenumerate(arr: Any) -> Any:
-    """``np.ndenumerate``."""
+    """Return what ``np.ndenumerate`` gives."""
     return LazyIterator(Placed(arr), np.ndenumerate) if isinstance(arr, Tensor) else np.ndenumerate(arr)
 
 
@@ -163,7 +163,7 @@ def ndenumerate(arr: Any) -> Any:
 
 
 def pythons(items: Items, lent: Callable[[Any], Any] | None = None) -> Any:
-    """Python's own iterable for one indexed by number; for lent values if others iterate over it."""
+    """Return Python's own iterable for items indexed by number, made with ``lent`` values for functions that are not staged."""
     if isinstance(items, Range):
         return range(*(int(v) for v in (items.start, items.stop, items.step)))
     if isinstance(items, Zipped):
@@ -182,7 +182,7 @@ def pythons(items: Items, lent: Callable[[Any], Any] | None = None) -> Any:
 
 
 def _handed_out(value: Any, lent: Callable[[Any], Any]) -> Any:
-    """What other code receives for such an iterator."""
+    """Return what other code receives for such an iterator."""
     if isinstance(value, Items):
         return pythons(value, lent)
     return going_on(value, lent) if isinstance(value, LazyIterator) else value
@@ -192,7 +192,7 @@ hooks.handed_out = _handed_out
 
 
 def going_on(iterator: LazyIterator, lent: Callable[[Any], Any] | None = None) -> Any:
-    """Python's own iterator continuing where a cell's has stopped; itself if that is not known."""
+    """Return Python's own iterator that continues where a captured one has stopped; the iterator itself if that is not known."""
     if iterator.lost:
         return iterator
     if iterator.ended:

@@ -1,4 +1,4 @@
-"""The body of a loop, and how it is staged: as it is, or with lists of data-dependent length."""
+"""The body of a loop, and how it is staged: unchanged, or with lists of data-dependent length."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ UNROLLED = 32  # iterations up to which Python runs a loop in which arrays chang
 
 
 def never() -> bool:
-    """The test of a ``for`` that is never left early: False."""
+    """Return the test of a ``for`` that is never left early: False."""
     return False
 
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """The body of a loop: a ``for``, ``while`` or comprehension.
+    """Represents the body of a loop: a ``for``, ``while`` or comprehension.
 
     Parameters
     ----------
@@ -53,22 +53,22 @@ class Body:
 
     @property
     def early(self) -> bool:
-        """Whether the loop may be left before its end."""
+        """Return whether the loop may be left before its end."""
         return self.asked is not never
 
     @property
     def functions(self) -> list[Callable[..., Any]]:
-        """Those that are called."""
+        """Return the functions that the loop calls."""
         return [self.iteration, *([self.asked] if self.early else [])]
 
     @property
     def users(self) -> list[Any]:
-        """The user's functions behind these, whose reach counts."""
+        """Return the user's functions behind these, from which the loop's reach is found."""
         return [getattr(self.iteration, "__wrapped__", self.iteration), *self.functions[1:], *self.beside]
 
 
 def staged_as_needed(stage: Callable[[bool], None], body: Body, *, long: bool) -> Exception | None:
-    """Stage a loop; returns the error that prevents it, or None.
+    """Stage a loop; return the error that prevents it, or None.
 
     If Python cannot run it (or not well, as it is ``long``), arrays may change their length in it, and lists get a
     data-dependent length.
@@ -103,13 +103,13 @@ def _staged_with_lists(stage: Thunk, body: Body, failed: Exception) -> Exception
 
 
 def begins_otherwise(failed: Exception | None, known: int | None) -> bool:
-    """Whether the first iteration of a long loop in a cell may differ from the rest: it binds what was None or unbound."""
+    """Return whether the first iteration of a long loop in a cell may differ from the rest: it binds what was None or unbound."""
     later = isinstance(failed, NeedsPython) and not isinstance(failed, PlainPython | Grows)
     return later and known is not None and known > UNROLLED and values_are_there()
 
 
 def iterations_raise(failed: Exception, ran: Node, first: Thunk, functions: Sequence[Any]) -> bool:
-    """Let the graph raise the error of a loop's ``first`` iteration, if one has ``ran``; returns whether the error can wait."""
+    """Let the graph raise the error of a loop's ``first`` iteration, if one has ``ran``; return whether the error is deferred."""
     if raising.place_of(failed) is None or isinstance(failed, REFUSALS):
         return False
     world = World([getattr(f, "__wrapped__", f) for f in functions])

@@ -1,9 +1,9 @@
-"""Loops that ask for the numbers of arrays and only move them about: Python runs them on the numbers, as they are written.
+"""Runs loops that read numbers of arrays and only move them on the numbers themselves, in Python, as they are written.
 
-A bubble sort of a list, counts in a dictionary, bins, a search. What an iteration reads of an array, or of a lazy number, is a
-number that knows where it comes from; behind the loop each of these is lazy again, wherever it lies, so that derivatives lead
-through it. Where a number is left that was computed from such numbers, or where anything else is met, all is put back, and the loop
-is run as any other. Whole numbers and truth values have no derivative: these are left as they are.
+A bubble sort of a list, counts in a dictionary, bins, a search. What an iteration reads of an array, or of a lazy
+number, is a number that knows its origin; after the loop each of these is made lazy again, wherever it lies, so that
+derivatives flow through it. Where a number computed from such numbers is left, or anything unknown is met, all is
+undone, and the loop is run as any other. Integers and booleans have no derivative: these are left as they are.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ _FIXED = (range, FunctionType, BuiltinFunctionType, type, ModuleType, Module)
 
 
 class _Other(Exception):  # noqa: N818 (no error: the loop is run as any other)
-    """Something is met that is not only moved."""
+    """Raised where a loop does more than move numbers."""
 
 
 class _Double(np.float64):
-    """A number that knows its origin."""
+    """Represents a float64 that knows the array element it comes from."""
 
     __slots__ = ("origin",)
     origin: Any
 
 
 class _Single(np.float32):
-    """The same."""
+    """Represents a float32 that knows the array element it comes from."""
 
     __slots__ = ("origin",)
     origin: Any
 
 
 class _Pythons(float):
-    """The same."""
+    """Represents a Python float that knows the lazy number it comes from."""
 
     __slots__ = ("origin",)
     origin: Any
@@ -77,7 +77,7 @@ def _knowing(value: Any, origin: Any) -> Any:
 
 
 class Elements:
-    """An array whose elements are read one by one."""
+    """Represents an array whose elements are read one by one."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -109,7 +109,7 @@ class Elements:
 
 
 class Moved(Plainly):
-    """A loop that is run on numbers.
+    """Represents a loop that Python runs on numbers.
 
     Parameters
     ----------
@@ -122,16 +122,16 @@ class Moved(Plainly):
     def __init__(self, items: Any, otherwise: Callable[[], object]) -> None:
         super().__init__(items)
         self.otherwise = otherwise
-        self.loses = False  # whether it calls what makes Python's floats of the numbers of arrays
+        self.loses = False  # whether it calls functions that make Python floats of the numbers of arrays
         self.taken: dict[int, tuple[Any, Any]] = {}  # tensors and tuples by the ids of their stand-ins, with these
         self.given: dict[
             int, tuple[Any, Any, Any]
-        ] = {}  # containers: what they had held, and what is put there instead
-        self.known: set[int] = {id(np.inf)}  # floats that were there before
-        self.lazy: dict[int, tuple[Any, Any]] = {}  # what has become of values that are left
+        ] = {}  # containers: what they held before, and what is put there instead
+        self.known: set[int] = {id(np.inf)}  # floats that existed before the loop
+        self.lazy: dict[int, tuple[Any, Any]] = {}  # the lazy values made for values that are left
 
     def begin(self, parts: Sequence[Callable[..., Any]]) -> None:
-        """Look at what the loop reaches."""
+        """Find what the loop reaches, and replace lazy values by numbers that know their origin."""
         self.world = World(parts)
         if self.world.has_arrays or self.world.iterators or not self.world.is_whole:
             raise _Other
@@ -191,7 +191,7 @@ class Moved(Plainly):
         self.given[id(value)] = value, held, given
 
     def _over(self, items: Any) -> Iterable[Any]:
-        """The items that Python iterates over instead."""
+        """Return the iterable of numbers that Python iterates over in place of ``items``."""
         if isinstance(items, Range):
             bounds = items.start, items.stop, items.step
             if not all(type(b) is int for b in bounds):
@@ -213,9 +213,7 @@ class Moved(Plainly):
 
     def __enter__(self) -> Any:
         self._put({slot: value for slot, value in self.instead.items() if value is not self.before[slot]}, 2)
-        self.alarm = np.errstate(
-            all="raise"
-        )  # what NumPy would warn of is told of once: where the loop is run as any other
+        self.alarm = np.errstate(all="raise")  # what NumPy would warn of is reported where the loop is run as any other
         self.alarm.__enter__()
         return super().__enter__()
 
@@ -244,7 +242,7 @@ class Moved(Plainly):
         try:
             self.otherwise()
         except BaseException as again:
-            again.__context__ = None  # what was tried before is nobody's
+            again.__context__ = None  # nothing refers to what was tried before
             raise
         return True
 
@@ -325,7 +323,7 @@ def _fill(container: Any, held: Any) -> None:
 def moved(
     items: Any, parts: Sequence[Callable[..., Any]], called: tuple[str, ...] | None, otherwise: Callable[[], object]
 ) -> Moved | None:
-    """A loop to be run on numbers; None where that cannot be, or where nothing in it asks for one.
+    """Return a loop to be run on numbers; None where that cannot be, or where nothing in it needs to know a number.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ def told_apart(left: Any, right: Any) -> None:
 
 
 def _was_there(value: Any) -> bool:
-    """Whether it is a nan of the code's, or a number that a function is given or reads: no other one is one object at two places."""
+    """Return whether a value may be one nan object at two places: a nan constant, or a number that a function is given or reads."""
     if isinstance(value, float):
         return math.isnan(value)
     if not isinstance(value, Tensor) or value.type.form == "array" or not value.type.inexact:
@@ -40,7 +40,7 @@ def _was_there(value: Any) -> bool:
 
 
 def as_read(value: Any) -> Any:
-    """A list or tuple with nan, as a cell read it from the notebook; other values unchanged."""
+    """Return a list or tuple with nan as a cell read it from the notebook; other values unchanged."""
     if type(value) in {list, tuple}:
         parts = [as_read(v) for v in value]
         return type(value)(parts) if any(a is not b for a, b in zip(parts, value, strict=True)) else value
@@ -50,5 +50,5 @@ def as_read(value: Any) -> Any:
 
 
 def is_gap(own: Any, value: Any) -> bool:
-    """Whether a value, as it was read, is nan or holds one."""
+    """Return whether a value, as it was read, is nan or holds one."""
     return own is not value or (isinstance(own, float) and math.isnan(own))

@@ -21,17 +21,17 @@ from tensormagic.capture.staging.trials.world import World
 from tensormagic.capture.values.value import Tensor
 
 _BUILTIN = builtin_facts.called(builtin_facts.OF_NUMBERS)
-_NUMPY = {np.round, np.around, np.clip, np.isclose}  # beside ufuncs: what gives a number for numbers
+_NUMPY = {np.round, np.around, np.clip, np.isclose}  # functions, beside ufuncs, that give a number for numbers
 _DRAWS = {
     "random", "uniform", "triangular", "randint", "randrange", "getrandbits", "gauss", "normalvariate", "lognormvariate", "expovariate",
     "betavariate", "gammavariate", "paretovariate", "weibullvariate", "vonmisesvariate", "choice", "choices", "sample", "shuffle",
 }  # fmt: skip
 _MISSING = object()
-PLAIN = {range, list, tuple, str, dict, set}  # what Python goes over by itself
+PLAIN = {range, list, tuple, str, dict, set}  # iterables that Python iterates over natively
 
 
 class Plainly:
-    """What is left of a loop for Python; while that runs, functions have the code that the user wrote.
+    """Represents the rest of a loop that Python runs; meanwhile functions have the code that the user wrote.
 
     Parameters
     ----------
@@ -42,7 +42,9 @@ class Plainly:
     def __init__(self, items: Any) -> None:
         self.items = items
         self.functions: dict[FunctionType, CodeType] = {}
-        self.lent: dict[Module, dict[str, Any]] = {}  # of modules that captured code sees: their own functions
+        self.lent: dict[
+            Module, dict[str, Any]
+        ] = {}  # for modules as captured code sees them: the modules' own functions that were read
         self._lending = ExitStack()
 
     def __enter__(self) -> Any:
@@ -61,11 +63,11 @@ class Plainly:
             self.functions[function], function.__code__ = function.__code__, code
 
     def may_call(self, parts: Sequence[FunctionType], called: Sequence[str]) -> bool:
-        """Whether what functions of one scope call gives numbers for numbers, or is simple; such functions of the user's are noted."""
+        """Return whether all calls in functions of one scope give numbers for numbers or are simple; note such functions of the user's."""
         return all(self._is_plain(*self._meant(parts, name)) for name in called)
 
     def _meant(self, parts: Sequence[FunctionType], dotted: str) -> tuple[Any, str]:
-        """The object a name refers to in functions of one scope, and the attribute taken from it."""
+        """Return the object that a name means in functions of one scope, and the attribute that is read from it."""
         name, _, attribute = dotted.partition(".")
         for part in parts:
             if name in part.__code__.co_freevars:
@@ -75,7 +77,7 @@ class Plainly:
 
     def _is_plain(self, value: Any, attribute: str) -> bool:
         if attribute:
-            if value is random:  # in a function these are drawn at each call
+            if value is random:  # in a function, random numbers are drawn anew at each call
                 return attribute in _DRAWS and values_are_there()
             asked = self._asked(value, attribute, math) or self._asked(value, attribute, np)
             return isinstance(asked, float | BuiltinFunctionType) or is_of_numbers(asked)
@@ -87,7 +89,7 @@ class Plainly:
         )
 
     def _asked(self, value: Any, attribute: str, module: ModuleType) -> Any:
-        """A module's attribute, which is recorded; None if ``value`` is not that module."""
+        """Return an attribute of ``module``, and record that it is read; None if ``value`` is not that module."""
         if value is module:
             return getattr(module, attribute, None)
         if type(value) is not Module or value.__wrapped__ is not module:
@@ -117,7 +119,7 @@ def plainly(
     *,
     captured: bool = True,
 ) -> Plainly | None:
-    """A loop for Python to run as written; None if it may reach lazy values, or calls anything that may make them.
+    """Return a loop for Python to run as written; None if it may reach lazy values, or call anything that makes them.
 
     Parameters
     ----------
@@ -143,7 +145,7 @@ def plainly(
 
 
 def is_of_numbers(value: Any) -> bool:
-    """Whether it is one of NumPy's functions or types that give numbers for numbers, and makes no array of its own."""
+    """Return whether it is one of NumPy's functions or types that give numbers for numbers, and allocate no array."""
     if isinstance(value, type):
         return issubclass(value, np.number | np.bool_)
     if isinstance(value, np.ufunc):
@@ -152,7 +154,7 @@ def is_of_numbers(value: Any) -> bool:
 
 
 def _named(function: FunctionType) -> Iterator[Any]:
-    """What the names in a function mean, as far as that is bound."""
+    """Yield the objects that the names in a function refer to, as far as they are bound."""
     for name in function.__code__.co_names:
         yield function.__globals__.get(name)
     for cell in function.__closure__ or ():
@@ -168,5 +170,5 @@ def _contents(cell: Any) -> Iterator[Any]:
 
 @lru_cache(maxsize=4096)
 def _calls_of(code: CodeType) -> tuple[str, ...] | None:
-    """What a function of the user's calls; None where it is not simple, or its source is not to be had."""
+    """Return the names that a function of the user's calls; None where it is not simple, or its source is not available."""
     return source.calls_of(code)

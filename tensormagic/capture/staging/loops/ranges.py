@@ -1,4 +1,4 @@
-"""What a loop may go over without knowing how often: ranges of lazy numbers, rows of arrays, and iterators over such."""
+"""What a staged loop can iterate over without a known length: ranges of lazy numbers, rows of arrays, and iterators over these."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from tensormagic.ops.scalars import scalar
 
 
 class Items:
-    """Values by number: a sequence whose length may be lazy."""
+    """Represents a sequence of values indexed by number, whose length may be lazy."""
 
     def count(self) -> Size:
-        """How many there are."""
+        """Return the number of items."""
         raise NotImplementedError
 
     def at(self, index: Any) -> Any:
-        """Number ``index``, which may be lazy."""
+        """Return the item at ``index``, which may be lazy."""
         raise NotImplementedError
 
     def __len__(self) -> int:
@@ -54,7 +54,7 @@ class Items:
 
 
 class Range(Items):
-    """``range`` of numbers some of which are lazy."""
+    """Represents a ``range`` some of whose bounds are lazy."""
 
     def __init__(self, start: Any, stop: Any, step: Any) -> None:
         for value in (start, stop, step):
@@ -84,7 +84,7 @@ class Range(Items):
 
     @property
     def lazy(self) -> Tensor:
-        """The same numbers as an array, as NumPy converts a range used as an index or operand."""
+        """Return the same numbers as an array, as NumPy converts a range used as an index or operand."""
         return arange(self.start, self.stop, self.step)
 
     def __getitem__(self, index: Any) -> Any:
@@ -94,7 +94,7 @@ class Range(Items):
 
 
 def counted(value: Any) -> Any:
-    """An integer that places are counted with, as Python takes it: NumPy's becomes one of Python's."""
+    """Return an integer used as a count or an index in the form that Python takes: NumPy's becomes one of Python's."""
     if isinstance(value, Tensor) and value.type.form != "python":
         return wrap(size_node(as_size(value)))
     return value if isinstance(value, Tensor | Dim) else operator.index(value)
@@ -107,7 +107,7 @@ def _number(step: Size) -> int:
 
 
 class Rows(Items):
-    """The rows of an array; the numbers of a Series are Python's, where it is gone over."""
+    """Represents the rows of an array; numbers taken from a Series are Python's."""
 
     def __init__(self, array: Tensor, *, pythons: bool = False) -> None:
         self.array = array
@@ -122,7 +122,7 @@ class Rows(Items):
 
 
 class First(Items):
-    """As many of a sequence as a number says, which is how many there are."""
+    """Represents the first items of a sequence, as many as a number says, which it surely has."""
 
     def __init__(self, items: Items, number: int) -> None:
         self.items = items
@@ -136,7 +136,7 @@ class First(Items):
 
 
 class After(Items):
-    """A sequence without its first values, of which there may be fewer."""
+    """Represents a sequence without its first items, of which there may be fewer."""
 
     def __init__(self, items: Items, taken: int) -> None:
         self.items = items
@@ -150,7 +150,7 @@ class After(Items):
 
 
 class Rest(After):
-    """A sequence without its first value; it has one."""
+    """Represents a sequence without its first item, which it surely has."""
 
     def __init__(self, items: Items) -> None:
         super().__init__(items, 1)
@@ -160,7 +160,7 @@ class Rest(After):
 
 
 class Appended(Items):
-    """The elements of a list made by one loop, without some at the beginning."""
+    """Represents the elements of a list made by one loop, without some at the beginning."""
 
     def __init__(self, stack: Stack, start: int = 0) -> None:
         self.stack = stack
@@ -175,7 +175,7 @@ class Appended(Items):
 
 
 class LazyIterator:
-    """An iterator over such values, as ``zip`` and ``enumerate`` return; values taken from it are gone.
+    """Represents an iterator over such items, as ``zip`` and ``enumerate`` return; items taken from it are gone.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ class LazyIterator:
         self.taken = 0
         self.ended = False
         self.pace = Pace()
-        self.lost = ""  # what has taken a number of values that is not known
+        self.lost = ""  # the consumer that has taken an unknown number of values
 
     def __iter__(self) -> LazyIterator:
         return self
@@ -204,7 +204,7 @@ class LazyIterator:
         return self.pace.element(context.current(), number, number + left, lambda: self.items.at(number))
 
     def left(self) -> Any:
-        """What has not been taken."""
+        """Return the items that have not been taken."""
         if self.lost:
             raise NeedsPython(
                 f"the position of the {self.own_class.__name__} object is not known after {self.lost}",
@@ -215,7 +215,7 @@ class LazyIterator:
         return After(self.items, self.taken) if self.taken else self.items
 
     def used(self, *, early: bool = False) -> None:
-        """Note that it has been gone over: to its end, or perhaps not (``early``)."""
+        """Note that a loop has run over it: to its end, or perhaps not (``early``)."""
         if early:
             self.lost = "a loop that may end early"
         else:
@@ -223,13 +223,13 @@ class LazyIterator:
 
 
 def used(iterable: Any, *, early: bool = False) -> None:
-    """Note that a loop has gone over something."""
+    """Note that a loop has run over a value, if that is an iterator."""
     if isinstance(iterable, LazyIterator):
         iterable.used(early=early)
 
 
 def items_of(value: Any) -> Items | None:
-    """A value as items indexed by number; None if Python has to iterate over it."""
+    """Return a value as items indexed by number; None if Python has to iterate over it."""
     if isinstance(value, Items):
         return value
     if isinstance(value, LazyIterator):
@@ -247,7 +247,10 @@ def items_of(value: Any) -> Items | None:
 
 
 def first_and_rest(values: Any, empty: str = "") -> tuple[Any, Items]:
-    """The first element of a list that one loop has made, and the others; ``empty`` is the error where for these data there is none."""
+    """Return the first element of a list that one loop has made, and the others.
+
+    ``empty`` is the error to raise at run time if the list has no element for these data.
+    """
     if isinstance(values, list | tuple):
         return values[0], Appended(values[0].stack, 1)
     if empty:
@@ -257,14 +260,14 @@ def first_and_rest(values: Any, empty: str = "") -> tuple[Any, Items]:
 
 
 def none_and_all(values: Any) -> tuple[Any, Items]:
-    """The initial value of a sum over such a list, and the items added."""
+    """Return the initial value of a sum over such a list, and the items added."""
     if isinstance(values, list | tuple):
         return first_and_rest(values)
     return (0 if values.holds_numbers else values.zero), Grown(values, 0)
 
 
 class Grown(Items):
-    """The elements of a list of unknown length, without some at the beginning."""
+    """Represents the elements of a list of data-dependent length, without some at the beginning."""
 
     def __init__(self, values: Any, start: int = 0) -> None:
         self.values = values
@@ -278,7 +281,7 @@ class Grown(Items):
 
 
 def is_lazy(value: Any) -> bool:
-    """Whether Python itself cannot go over ``value`` without knowing more of it."""
+    """Return whether Python itself cannot iterate over ``value`` without computing it."""
     return isinstance(value, Items | LazyIterator | Tensor) or hasattr(value, "stacks")
 
 
@@ -286,7 +289,7 @@ def is_lazy(value: Any) -> bool:
 
 
 def range_(*args: Any) -> Any:
-    """``range``."""
+    """Return what ``range`` gives."""
     if not any(isinstance(a, Tensor) for a in args) or not 1 <= len(args) <= 3:
         return range(*args)
     start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
@@ -297,7 +300,7 @@ OF_NUMBERS[Range] = range_
 
 
 def _length(found: Any) -> Any:
-    """What a special method gives for a length."""
+    """Return the length that a special method gives, checked to be one."""
     whole = isinstance(found, Tensor) and not found.ndim and (found.type.form, found.dtype.kind) in _WHOLE
     if whole and static_int(found.node) is None:
         node = require(found.node, scalar.greater_equal(found.node, 0), _NEGATIVE)
@@ -306,7 +309,7 @@ def _length(found: Any) -> Any:
 
 
 class _Long:
-    """What has a length that is to be one of Python's."""
+    """An object whose ``__len__`` returns a given value, so that Python checks it."""
 
     def __init__(self, length: Any) -> None:
         self.length = length
@@ -320,13 +323,13 @@ _NEGATIVE = said(len, _Long(-1))
 
 
 def len_(value: Any) -> Any:
-    """``len``: a size of a lazy array stays lazy."""
+    """Return what ``len`` gives: a size of a lazy array stays lazy."""
     if isinstance(value, OneOf):
         return value.mapped(len_)
     value = sized(value)
     if isinstance(value, Tensor) and value.ndim:
         return value.shape[0]
-    if hasattr(value, "stacks"):  # a list without a known length
+    if hasattr(value, "stacks"):  # a list of data-dependent length
         return value.count
     if (own := special_methods.method_of(value, "__len__")) is not None:
         return _length(own())

@@ -1,4 +1,4 @@
-"""A function that ends in a call of itself is a loop: its parameters take the arguments of that call, and it begins again."""
+"""Turns a function that ends in a call of itself into a loop: its parameters take the arguments of that call, and it begins again."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from tensormagic.capture.staging.syntax import liveness
 from tensormagic.capture.staging.syntax.syntax_trees import walk
 
-ITSELF = "__tensor_itself__"  # what asks the run time whether the name of a function still means the function
+ITSELF = (
+    "__tensor_itself__"  # the function that checks at run time whether the name of a function still means the function
+)
 
 
 def as_loop(node: ast.FunctionDef | ast.AsyncFunctionDef, line: int) -> list[ast.stmt]:
-    """The body of a function, in a loop where it ends in calls of itself; ``line`` is where the function begins."""
+    """Return the body of a function, as a loop if it ends in calls of itself; ``line`` is where the function begins."""
     body, names = node.body, _parameters(node)
     if names is None or not (liveness.read_in_scopes(body) | {"*"}).isdisjoint(names):
         return body
@@ -37,7 +39,7 @@ def _returns(statements: Sequence[ast.stmt]) -> bool:
 
 
 class _Calls:
-    """Replaces what a function returns, where that is a call of itself."""
+    """Replaces each returned call of the function itself by assignments to its parameters."""
 
     def __init__(self, name: str, parameters: list[str], line: int) -> None:
         self.name = name
@@ -46,14 +48,14 @@ class _Calls:
         self.found = False
 
     def block(self, statements: list[ast.stmt], *, tail: bool) -> list[ast.stmt]:
-        """A block; ``tail``: the function ends after it."""
+        """Return a block with such calls replaced; ``tail``: the function ends after it."""
         done: list[ast.stmt] = []
         for k, statement in enumerate(statements):
             done += self.statement(statement, tail=tail and k == len(statements) - 1)
         return done
 
     def statement(self, statement: ast.stmt, *, tail: bool) -> list[ast.stmt]:
-        """One statement; those inside loops, ``try`` and ``with`` stay unchanged."""
+        """Return what replaces one statement; those inside loops, ``try`` and ``with`` stay unchanged."""
         if isinstance(statement, ast.If):
             statement.body = self.block(statement.body, tail=tail)
             statement.orelse = self.block(statement.orelse, tail=tail)
@@ -67,7 +69,7 @@ class _Calls:
         return self._arguments(value) is not None
 
     def value(self, value: ast.expr, like: ast.stmt) -> list[ast.stmt]:
-        """What returns ``value``."""
+        """Return the statements that return ``value``, or that begin the function again."""
         if isinstance(value, ast.IfExp) and self._mentions(value):
             return [
                 ast.copy_location(
@@ -92,7 +94,7 @@ class _Calls:
         return [choice]
 
     def _arguments(self, value: ast.expr) -> list[ast.expr] | None:
-        """The arguments of a call of the function itself, one for each parameter; None for anything else."""
+        """Return the arguments of a call of the function itself, one for each parameter; None for anything else."""
         if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == self.name):
             return None
         named = {k.arg: k.value for k in value.keywords}

@@ -1,4 +1,4 @@
-"""Recursion on data in code without values: a function of the graph that calls itself, where unrolling would have no end."""
+"""Recursion on data in code without values: a graph function that calls itself, where unrolling would not end."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from tensormagic.ops.leaf import Source, input_node
 from tensormagic.ops.regions.recursion import OWN, itself, recursive
 
 PASSES = 16
-REACH = 200  # functions that are looked at
+REACH = 200  # functions whose code is kept in the memo
 
 
 class Recursion(NeedsPython):
-    """A function calls itself under a data-dependent condition."""
+    """Raised when a function calls itself under a data-dependent condition."""
 
     def __init__(self, code: CodeType) -> None:
         super().__init__(
@@ -49,14 +49,14 @@ class _Again(Exception):  # noqa: N818 (a function is traced once more)
 
 @dataclass(eq=False)
 class Plain:
-    """A call whose function runs directly: ``depth`` is the number of trials around it, None if it may go on."""
+    """Represents a call whose function runs directly; ``depth`` is the number of trials around it, None if it may recurse."""
 
     depth: int | None
 
 
 @dataclass(eq=False)
 class Traced:
-    """A function of the graph that is being traced.
+    """Represents a function of the graph that is being traced.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Traced:
     tells: bool = False
 
     def called(self, args: Any) -> Any:
-        """A call of the function inside it."""
+        """Record a call of the function inside itself; return its value."""
         leaves, _ = flatten(args)
         if structure(args) != self.form:
             raise NeedsPython(
@@ -119,7 +119,7 @@ class Traced:
         return self.given(itself(self.name, [*operands, *self.token(), *self.free], self.types_of_all()))
 
     def learn(self, parts: Parts) -> bool:
-        """Note the types of what the function gives; whether these were known."""
+        """Record the types of the function's result; return whether these were known."""
         own = self.name.removeprefix(OWN)
         if not parts.numeric or any(d is not None for d in parts.defined):
             raise NeedsPython(f"{own} calls itself, and does not return a number", "Return numbers and arrays.")
@@ -139,16 +139,16 @@ class Traced:
         return known
 
     def token(self) -> list[Node]:
-        """What stands for the checks so far, where the function makes some."""
+        """Return the node that stands for the checks so far, if the function makes some."""
         capture = context.current()
         return [node_of(capture.order.checks[CHECKS])] if self.tells and capture is not None else []
 
     def types_of_all(self) -> list[Type]:
-        """The types of all results."""
+        """Return the types of all results."""
         return [*self.types, *(n.type for n in self.token())]
 
     def given(self, found: Sequence[Node]) -> Any:
-        """The value of a call."""
+        """Return the value of a call, from the results of its node."""
         capture = context.current()
         if self.parts is None or capture is None:
             raise AssertionError
@@ -165,7 +165,7 @@ _KEPT = 4096
 
 
 def code_that_calls_itself(function: Any) -> CodeType | None:
-    """The code of a function that names itself, or one that names it; None for any other function."""
+    """Return the code of a function that names itself, or one that names it; None for any other function."""
     inner = _innermost(function)
     if inner is None or not is_users(inner.__code__.co_filename):
         return None
@@ -180,7 +180,9 @@ def code_that_calls_itself(function: Any) -> CodeType | None:
 
 def _innermost(function: Any) -> FunctionType | None:
     while not isinstance(function, FunctionType):
-        function = inspect.getattr_static(function, "__wrapped__", None)  # which a class of the user's may make up else
+        function = inspect.getattr_static(
+            function, "__wrapped__", None
+        )  # which a class of the user's may compute otherwise
         if function is None:
             return None
     return function
@@ -219,7 +221,7 @@ def _named(function: FunctionType) -> list[Any]:
 
 
 def calling(function: Callable[..., Any], code: CodeType) -> Callable[..., Any]:
-    """What is called in place of a function that may call itself under data-dependent conditions."""
+    """Return what is called in place of a function that may call itself under data-dependent conditions."""
 
     def call(*args: Any, **options: Any) -> Any:
         capture = context.current()
@@ -239,7 +241,7 @@ def calling(function: Callable[..., Any], code: CodeType) -> Callable[..., Any]:
 
 
 def _first(function: Callable[..., Any], code: CodeType, args: Any, options: Any) -> Any:
-    """A call from outside: direct, unless it turns out to call itself under a data-dependent condition."""
+    """Return the value of a call from outside: direct, unless the function calls itself under a data-dependent condition."""
     key = _where(code)
     capture = context.current()
     if capture is None:
@@ -252,7 +254,7 @@ def _first(function: Callable[..., Any], code: CodeType, args: Any, options: Any
             if _where(error.code) != key:
                 raise
             failed: NeedsPython = error
-        except RecursionError:  # deeper than Python goes, with what is traced on the way
+        except RecursionError:  # deeper than Python's limit, with what is traced on the way
             failed = Recursion(code)
         except NeedsPython as error:
             failed = error
@@ -267,7 +269,7 @@ def _first(function: Callable[..., Any], code: CodeType, args: Any, options: Any
 
 
 def _name(capture: context.Capture, own: str) -> str:
-    """A name that no function which is being traced has."""
+    """Return a name that no function which is being traced has."""
     used = {a.name for a in capture.running.recursions.values() if isinstance(a, Traced)}
     name = OWN + (own if own.isidentifier() else "function")
     while name in used:
@@ -276,7 +278,7 @@ def _name(capture: context.Capture, own: str) -> str:
 
 
 def _traced(traced: Traced, function: Callable[..., Any], args: Any, options: Any) -> Any:
-    """The results of a function of the graph."""
+    """Return the results of a graph function, traced until its arguments and results settle."""
     world = World([function])
     leaves, build = flatten((args, options))
     traced.moving = {k: v.type for k, v in enumerate(leaves) if isinstance(v, Tensor)}
@@ -306,7 +308,7 @@ def _traced(traced: Traced, function: Callable[..., Any], args: Any, options: An
 def _iteration(
     traced: Traced, world: World, function: Callable[..., Any], leaves: list[Any], build: Callable[..., Any]
 ) -> tuple[list[Node], list[Node] | None]:
-    """Trace the function once; gives the stand-ins for its arguments and its results, None where something new was found out."""
+    """Trace the function once; return stand-ins for its arguments and its results, None where something new was found out."""
     capture = context.current()
     if capture is None:
         raise AssertionError

@@ -1,4 +1,4 @@
-"""A traced loop as a region, of ``for`` or ``while``, and what it leaves in names, lists and arrays behind it."""
+"""Builds the region of a traced ``for`` or ``while``, and assigns what it leaves in names, lists and arrays."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _TRUTH = python(bool)
 
 
 class Leaving:
-    """Builds the region of a traced loop, and assigns its results to what the loop has changed.
+    """Represents the region of a traced loop being built, whose results are then assigned to what the loop has changed.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Leaving:
         self.kept: dict[Buffer, list[Buffer]] = {}  # where the arrays that the last iteration has appended are
 
     def emit(self, build: Callable[[list[Carry]], Sequence[Node]]) -> None:
-        """Do what the loop has done: all of it, or nothing where an array refuses a store.
+        """Build the region and do what the loop has done: all of it, or nothing where an array refuses a store.
 
         ``build`` makes the region for the carries.
         """
@@ -120,13 +120,13 @@ class Leaving:
             for slot, (own, now) in itertools.product(bound, kept.holders):
                 if self.loop.outcome.slots[slot] is own:  # a list that has a name, too
                     slot.set(now)
-        watch(tuple(self.loop.noted))  # since code after the loop may change one
+        watch(tuple(self.loop.noted))  # since code after the loop may change one of them
         self._share(made, origins, ends, list(starts))
 
     def _built(
         self, build: Callable[[list[Carry]], Sequence[Node]], last: Sequence[Last], origins: Origins, *, asked: bool
     ) -> dict[Carry, Node]:
-        """The region, and the value of each carry after it."""
+        """Return the value of each carry after the region, which is built here."""
         carries = [c for s in self.loop.carried.values() for c in s.carries]
         carries += [
             *self.loop.buffers.values(),
@@ -145,12 +145,12 @@ class Leaving:
         for carry in (c for c in carries if self.ran is None and c.type == _TRUTH and c.end is not None):
             if carry.end.op is CONSTANT:  # type: ignore[union-attr]  (as above)
                 ends[carry] = carry.end  # type: ignore[assignment]
-        for carry, dtype in begun.items():  # it is still what it began as where no iteration has run
+        for carry, dtype in begun.items():  # the start value is still there if no iteration has run
             undecided_dtypes.note(ends[carry], dtype)
         return ends
 
     def _left(self, ends: dict[Carry, Node], last: Sequence[Last]) -> Iterator[tuple[Slot, Parts, list[Tensor]]]:
-        """The numbers and arrays that names hold after the loop: carried ones, and those of the last iteration."""
+        """Yield the numbers and arrays that names hold after the loop: carried ones, and those of the last iteration."""
         for slot, carried in self.loop.carried.items():
             pairs = zip(carried.values, carried.conditions, strict=True)
             yield slot, carried.parts, [self._result(slot, ends[v], ends[d] if d else None) for v, d in pairs]
@@ -161,7 +161,7 @@ class Leaving:
     def _classify(self, carries: Sequence[Carry], ends: dict[Carry, Node], *, asked: bool) -> None:
         """Record the classes of the numbers that the loop leaves; if they can be ``asked``, set them."""
         coded = {c: Classes(ends[c.code], c.classes) for c in carries if c.code is not None}
-        if self.loop.once:  # what each iteration makes one class of is of that class
+        if self.loop.once:  # numbers that each iteration makes of one class are of that class
             alike = {
                 c: t for c in coded if c.code is not None and (t := number_classes.class_of(c.code.end)) is not None
             }
@@ -181,12 +181,12 @@ class Leaving:
         )
 
     def _is_older(self, slots: list[Slot]) -> Callable[[Buffer], bool]:
-        """What says of an array whether it was there before the loop, and others than these slots know it."""
+        """Return a predicate: whether an array existed before the loop and is referenced by others than these slots."""
         own = {t.place.buffer for t in self.loop.given().values()}
         return lambda b: b.born < self.loop.opened and b not in own and not is_own(b, slots)
 
     def _origins(self, starts: Mapping[Slot, Any], after: Mapping[Slot, Any]) -> Origins:
-        """Which of the existing arrays each array is that names hold after the loop."""
+        """Return which of the existing arrays each array is that names hold after the loop."""
         given = {t.place.buffer: key for key, t in self.loop.given().items()}
         leaves: dict[tuple[Slot, int], tuple[Leaf, Leaf, bool]] = {}
         for slot, start in starts.items():
@@ -217,12 +217,12 @@ class Leaving:
                 before.append(first)
         share(found, self._is_older(slots))
         for one, first in zip(found, before, strict=True):
-            keep_out(one.value, first)  # an iteration may have had it, even where the value never is it
+            keep_out(one.value, first)  # an iteration may have had the array, even where the final value never is it
 
     def _last(self) -> tuple[list[Last], list[tuple[Slot, Any]]]:
-        """What the last iteration leaves in names that no iteration reads: numbers with a carry each, and other values.
+        """Return what the last iteration leaves in names that no iteration reads: numbers with a carry each, and other values.
 
-        With the carries goes what says whether a name is bound without an iteration, None where it is for sure.
+        With the carries goes the condition under which a name is bound without an iteration; None if it surely is.
         """
         found: list[Last] = []
         plain: list[tuple[Slot, Any]] = []
@@ -231,7 +231,7 @@ class Leaving:
                 continue
             if slot.name not in self.loop.names.leaving:
                 plain.append((slot, UNBOUND))
-            elif slot.internal and value is None:  # read where it is bound alone
+            elif slot.internal and value is None:  # read only where it is bound
                 plain.append((slot, value))
             elif self.loop.once and (value is None or type(value) in {bool, int, float, complex, str}):
                 plain.append((slot, value))  # the same in every iteration
@@ -242,7 +242,7 @@ class Leaving:
         return found, plain
 
     def _of_last_iteration(self, parts: Parts) -> Any:
-        """What the last iteration leaves, if it is numbers depending on its index alone: computed after the loop; else None."""
+        """Return what the last iteration leaves if it depends on its index alone, recomputed after the loop; else None."""
         if (
             not self.loop.once
             or self.loop.index is None
@@ -261,7 +261,7 @@ class Leaving:
         return parts.build([wrap(n) for n in site.substituted(parts.nodes, {self.loop.index: last})])
 
     def _ends(self, slot: Slot, value: Any, parts: Parts) -> tuple[Parts, list[Carry], list[Node | None]]:
-        """What the last iteration leaves, its carries, and whether its name is bound without an iteration."""
+        """Return what the last iteration leaves, its carries, and whether its name is bound without an iteration."""
         before = slot.get()
         if not self.loop.once and not slot.internal:
             before, value = aligned(before, value, slot.said)
@@ -295,14 +295,14 @@ class Leaving:
 
 
 def _either(defined: Node | None, ran: Node | None) -> Node | None:
-    """Whether a name is bound after a loop: None if it surely is."""
+    """Return whether a name is bound after a loop: None if it surely is."""
     if defined is None or ran is None:
         return None
     return ran if defined is constant(False) else scalar.logical_or(defined, ran)
 
 
 def _stacks(loop: Loop, count: Size, index: Node) -> list[Carry]:
-    """The carries of what iterations append."""
+    """Return the carries of the values that iterations append."""
     found: list[Carry] = []
     for value in (n for a in loop.appended for n in a.nodes):
         start = start_of(value, count)
@@ -313,7 +313,7 @@ def _stacks(loop: Loop, count: Size, index: Node) -> list[Carry]:
 
 
 def counted(loop: Loop, count: Node, index: Node) -> None:
-    """A ``loop`` region: as many iterations as ``count`` says."""
+    """Stage a ``loop`` region that runs ``count`` iterations."""
 
     def build(carries: list[Carry]) -> Sequence[Node]:
         stand_ins, ends, starts = split(carries)
@@ -327,7 +327,7 @@ def counted(loop: Loop, count: Node, index: Node) -> None:
 
 
 def conditional(loop: Loop, test: Node, ran: Node | None, index: tuple[Node, Node] | None = None) -> None:
-    """A ``while`` region: iterations as long as ``test`` holds before them.
+    """Stage a ``while`` region that runs iterations as long as ``test`` holds before them.
 
     ``index`` counts the iterations: its value in an iteration, and its value when ``test`` is evaluated.
     """

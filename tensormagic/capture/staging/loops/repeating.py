@@ -1,4 +1,4 @@
-"""``for`` of staged code: a region of the graph, or Python's, iteration by iteration."""
+"""Runs ``for`` of staged code: as a region of the graph, or by Python, iteration by iteration."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ from tensormagic.ops.leaf import Source, index_node, input_node, size_node
 from tensormagic.ops.scalars import scalar
 
 Thunk = Callable[[], Any]
-_FEW = 8  # iterations that are all Python's where an array gets another dtype in the first one
-_GUARDED = 250  # iterations that a function has of its own, each of which may not be done
+_FEW = 8  # iterations that Python runs itself where an array gets another dtype in the first one
+_GUARDED = 250  # iterations that a function keeps with a body each of their own, since each may be skipped
 
 
 def each(
@@ -60,9 +60,9 @@ def each(
     called: tuple[str, ...] | None = None,
     named: bool = False,
 ) -> Plainly:
-    """``for``; returns the items left, if Python runs the body as written (if it is simple, ``called`` is what it calls).
+    """Run a ``for`` loop; return the items left if Python is to run the simple body as written (``called``: what it calls).
 
-    ``named``: what is iterated over has a name, by which code may continue with it.
+    ``named``: the iterable has a name, by which later code may go on with it.
     """
     body = Body(iteration, stop or never, Names(*map(tuple, told)))
     iterable = iterable if named and body.early else gone_over(iterable)
@@ -82,7 +82,7 @@ def each(
 
 
 def _staged_for(items: Items, body: Body) -> Exception | None:
-    """Stage a ``for``; returns the error that prevents it, or None."""
+    """Stage a ``for``; return the error that prevents it, or None."""
     known = _known(items.count())
     rest = left_before(body.users[0].__code__, known)
     long = body.early or known is None or known > UNROLLED
@@ -94,7 +94,7 @@ def _staged_for(items: Items, body: Body) -> Exception | None:
 def _by_python(
     iterable: Any, items: Items | None, failed: Exception | None, body: Body, called: tuple[str, ...] | None
 ) -> Plainly:
-    """Let Python run a ``for``; returns the items left, if it runs the body as written."""
+    """Let Python run a ``for``; return the items left, if it runs the body as written."""
     if isinstance(failed, PlainPython) and not is_lazy(iterable):
         left = plainly(iterable, body.functions, called, iterable, captured=False)
         if left is not None:
@@ -111,24 +111,24 @@ def _by_python(
 
 def _items(iterable: Any, *, early: bool) -> Items | None:
     if early and isinstance(iterable, LazyIterator) and values_are_there():
-        return None  # Python takes as many as there are iterations
+        return None  # Python takes as many items as there are iterations
     found = items_of(iterable)
     return counted_by(iterable) if found is None else found
 
 
 def _known(count: Size) -> int | None:
-    """How many iterations there were when the code was captured; None where it is data-dependent."""
+    """Return the number of iterations at capture; None where it is data-dependent."""
     return None if nodes_of(count) else hint(count)
 
 
 def _first_is_another(failed: Exception, known: int | None) -> bool:
-    """Whether Python is to run the first iteration, and the rest is asked again."""
+    """Return whether Python is to run the first iteration, after which staging the rest is tried again."""
     another = isinstance(failed, UnlikeDTypesError | GetsKeys) and known is not None and known > _FEW
     return another or isinstance(failed, BeginsWeakly) or begins_otherwise(failed, known)
 
 
 def _went_on(items: Items, body: Body) -> bool:
-    """Let Python run the first iteration; returns whether there is another one."""
+    """Let Python run the first iteration; return whether there is another one."""
     ran: list[Any] = []
 
     def first(item: Any) -> None:
@@ -146,7 +146,7 @@ def _is_short(count: Size) -> bool:
 
 
 def _is_long(items: Items | None, failed: Exception | None) -> bool:
-    """Whether Python runs too many iterations of a loop for a graph of all of them."""
+    """Return whether a loop has too many iterations to put each of them into the graph."""
     return items is not None and not isinstance(failed, PlainPython) and not _is_short(items.count())
 
 
@@ -177,7 +177,7 @@ def _go_over(iterable: Any, items: Items | None, failed: Exception | None, body:
 
 
 def _listed(items: Items) -> Iterable[Any]:
-    """As many as there are when it is asked for the next one: an array may get a new shape, a list may grow."""
+    """Yield the items one by one, with their number asked for anew each time: an array may be reshaped, a list may grow."""
     known, number = None, 0
     for k in itertools.count():
         count = items.count()
@@ -227,10 +227,10 @@ def _iterations(items: Iterable[Any], body: Body, lazy: int, count: int | None =
 
 
 def _guarded(stopped: Node, body: Body, item: Any) -> bool:
-    """An iteration that runs unless the loop was left before, which depends on data; gives whether it is known that it was."""
+    """Stage an iteration that runs unless the loop was left before, which is data-dependent; return whether it is known to be left."""
 
     def nothing() -> None:
-        """The loop was left."""
+        """Do nothing: the loop was left."""
 
     names, ways = body.names, (nothing, lambda: body.iteration(item))
     try:
@@ -245,7 +245,7 @@ def _guarded(stopped: Node, body: Body, item: Any) -> bool:
 
 
 def staged_each(items: Items, body: Body, *, varies: bool = False) -> None:
-    """A ``for`` as a region: a ``loop``, or a ``while`` where data may end it early."""
+    """Stage a ``for`` as a region: a ``loop``, or a ``while`` where data may end it early."""
     count: Size = items.count()
     once = is_at_least(count, 1)
     index = index_node("index", 0, count)

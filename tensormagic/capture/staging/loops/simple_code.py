@@ -1,6 +1,6 @@
-"""Code that Python may run as it is written, where nothing that it reaches is lazy: arithmetic, items, loops, calls by name.
+"""Finds simple code, which Python may run as written where nothing it reaches is lazy: arithmetic, items, loops, calls by name.
 
-This is what its syntax says. What its calls call, and what it reaches, is asked when it is to run
+Only the syntax is looked at here. What its calls call, and what it reaches, is checked when it is to run
 (:mod:`~tensormagic.capture.staging.loops.plain_loops`).
 """
 
@@ -21,12 +21,12 @@ _SIMPLE = (
     ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript, ast.Tuple, ast.expr_context, ast.operator,
     ast.unaryop, ast.boolop, ast.cmpop, ast.List, ast.Slice, ast.JoinedStr, ast.FormattedValue,
 )  # fmt: skip
-_METHODS = {"append", "get", "add", "pop", "insert", "extend"}  # of lists, dictionaries and sets
+_METHODS = {"append", "get", "add", "pop", "insert", "extend"}  # methods of lists, dictionaries and sets
 _LEAVING = (ast.Return, ast.Break, ast.Continue)
 
 
 def called_by(statements: Sequence[ast.AST], *, whole: bool = False) -> tuple[str, ...] | None:
-    """What simple code calls and asks modules for, as ``f`` or ``math.sin``; None for other code.
+    """Return the names of what simple code calls, and of the attributes it reads, as ``f`` or ``math.sin``; None for other code.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def called_by(statements: Sequence[ast.AST], *, whole: bool = False) -> tuple[st
         Whether it is a function's whole body, which may be left anywhere.
     """
     found: dict[str, None] = {}
-    understood: set[int] = set()  # parts of calls that are known by now: what is called comes before its parts
+    understood: set[int] = set()  # parts of calls that are covered by now: what is called comes before its parts
     for statement in statements:
         for node in walk(statement):
             if id(node) in understood or isinstance(node, _SIMPLE) or (whole and isinstance(node, _LEAVING)):
@@ -51,7 +51,7 @@ def called_by(statements: Sequence[ast.AST], *, whole: bool = False) -> tuple[st
 
 
 def _told(node: ast.AST) -> tuple[list[str], list[ast.AST]] | None:
-    """What a part of simple code calls or asks a module for, and which parts of it are understood by that; None for other code."""
+    """Return the names that a syntax node calls or reads, and which of its parts they cover; None if it is not simple code."""
     if isinstance(node, ast.keyword):
         return None if node.arg is None else ([], [])
     if _is_read(node):
@@ -66,7 +66,7 @@ def _told(node: ast.AST) -> tuple[list[str], list[ast.AST]] | None:
 
 
 def as_written(loop: Loop) -> Loop:
-    """A copy of a lowered loop or of a list for Python, in which a ``for`` ends where a jump was taken."""
+    """Return a copy of a lowered loop or comprehension for Python, in which a ``for`` ends where a jump was taken."""
     made: Loop = _Unread().visit(cloned(loop))
     for node in [n for n in walk(made) if isinstance(n, ast.For) and getattr(n, STOPS, [])]:
         flags: list[ast.expr] = [ast.Name(n, ast.Load()) for n in getattr(node, STOPS)]
@@ -76,7 +76,7 @@ def as_written(loop: Loop) -> Loop:
 
 
 def _is_read(node: ast.AST) -> TypeGuard[ast.Call]:
-    """Whether it reads an attribute of a name, such as ``np.pi``, through the capture."""
+    """Return whether a syntax node reads an attribute of a name, such as ``np.pi``, through the capture."""
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
@@ -87,7 +87,7 @@ def _is_read(node: ast.AST) -> TypeGuard[ast.Call]:
 
 
 class _Unread(ast.NodeTransformer):
-    """Has attributes be read without the capture: Python runs such code where they are constants of modules."""
+    """Replaces attribute reads through the capture by plain ones: in such code they are constants of modules."""
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)

@@ -1,4 +1,4 @@
-"""Entries of a container that iterations hand on as they are: they stay the very objects that they were, and nothing carries them."""
+"""Entries of a container that iterations leave unchanged: they stay the very objects that they were, and nothing carries them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Path = tuple[int, ...]  # the numbers of entries that lead to one
 
 
 class _Stays:
-    """A mark for an unchanged entry, when a value is taken apart."""
+    """A mark in place of an unchanged entry, when a value is split into parts."""
 
     __slots__ = ("value",)
 
@@ -22,7 +22,7 @@ class _Stays:
 
 
 class Unchanged:
-    """Entries of a name's value that iterations do not change.
+    """Represents the entries of a name's value that iterations do not change.
 
     Parameters
     ----------
@@ -40,19 +40,19 @@ class Unchanged:
 
     @property
     def paths(self) -> list[Path]:
-        """Where the entries are."""
+        """Return the paths of the entries."""
         return [*self._stays]
 
     def without(self, value: Any) -> Any:
-        """A value with marks in place of these entries, if it has them; else unchanged."""
+        """Return a value with marks in place of these entries, if it has them; else unchanged."""
         return _replaced(value, self._stays, ()) if self._stays else value
 
     def within(self, value: Any) -> Any:
-        """A value with the entries in the place of the marks."""
+        """Return a value with the entries in place of the marks."""
         return _filled(value) if self._stays else value
 
     def built(self, parts: Parts) -> Parts:
-        """Parts of a value without the entries, which are put together with them."""
+        """Return parts of a value without the entries, which are put back when the value is built."""
         if not self._stays:
             return parts
         build: Callable[[Sequence[Any]], Any] = parts.build
@@ -60,7 +60,7 @@ class Unchanged:
 
 
 class Installed:
-    """What a name holds at the beginning of an iteration, and what the containers in it held then."""
+    """Represents what a name holds at the beginning of an iteration, and what the containers in it held then."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
@@ -74,7 +74,7 @@ class Installed:
                 self._note(part)
 
     def unchanged(self, start: Any, after: Any) -> list[Path]:
-        """The paths of entries that an iteration leaves in place; ``start`` is the value before the loop."""
+        """Return the paths of entries that an iteration leaves in place; ``start`` is the value before the loop."""
         return self._unchanged(start, self._value, after, ())
 
     def _unchanged(self, start: Any, given: Any, after: Any, path: Path) -> list[Path]:
@@ -86,7 +86,7 @@ class Installed:
         return [p for k, entry in enumerate(entries) for p in self._unchanged(*entry, (*path, k))]
 
     def _is_whole(self, value: Any) -> bool:
-        """Whether a value has kept its contents since the beginning of the iteration."""
+        """Return whether a value has kept its contents since the beginning of the iteration."""
         if not is_container(value):
             return is_number(value)
         if id(value) not in self._contents or not any(map(is_number, flatten(value)[0])):
@@ -97,7 +97,7 @@ class Installed:
 
 
 def _is_one(given: Any, after: Any) -> bool:
-    """Whether two lazy arrays are one array of NumPy's."""
+    """Return whether two lazy arrays are one array of NumPy's."""
     return isinstance(given, Tensor) and type(after) is type(given) and after.place is given.place
 
 

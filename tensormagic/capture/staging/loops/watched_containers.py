@@ -14,7 +14,7 @@ _MUTABLE = (list, dict, set)
 
 
 def watch(value: Any) -> Any:
-    """Note what the containers in a value hold; gives the value."""
+    """Note what the containers in a value hold; return the value."""
     capture = context.current()
     if capture is not None and isinstance(value, (*_MUTABLE, tuple)):
         if isinstance(value, _MUTABLE):
@@ -28,18 +28,18 @@ def watch(value: Any) -> Any:
 
 
 def is_watched(value: Any) -> bool:
-    """Whether a container is, or stands for, an element of such a list."""
+    """Return whether a container is, or stands for, an element of such a list."""
     capture = context.current()
     return capture is not None and capture.heap.listed.get(id(value)) is value
 
 
 def follow(values: Iterable[Any], made: Any) -> Any:
-    """Watch a value made for one of several, if one of these is watched; returns it."""
+    """Watch a value made for one of several if one of these is watched; return it."""
     return watch(made) if isinstance(made, _MUTABLE) and any(map(is_watched, values)) else made
 
 
 def refuse_changed(since: int) -> list[Any]:
-    """Raise where one of those noted from the number ``since`` on has changed; gives them, and they are not looked at any more."""
+    """Raise if a container noted from the number ``since`` on has changed; return these, which are not watched any more."""
     capture = context.current()
     if capture is None:
         return []
@@ -54,7 +54,7 @@ def refuse_changed(since: int) -> list[Any]:
 
 
 def refuse_grown(containers: Iterable[Any]) -> None:
-    """Raise where code on trial has appended to one of those."""
+    """Raise where code on trial has appended to a watched list."""
     if any(map(is_watched, containers)):
         raise _changes()
 

@@ -1,4 +1,4 @@
-"""``while`` of staged code: a region of the graph, or Python's, iteration by iteration."""
+"""Runs ``while`` of staged code: as a region of the graph, or by Python, iteration by iteration."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Thunk = Callable[[], Any]
 def repeat(
     test: Thunk, iteration: Thunk, told: tuple[Sequence[str], ...], called: tuple[str, ...] | None = None
 ) -> Plainly:
-    """``while``; returns whether Python is to run it as written (if it is simple, ``called`` is what it calls)."""
+    """Run a ``while`` loop; return whether Python is to run it as written (if it is simple, ``called`` is what it calls)."""
     if left := plainly(True, [iteration, test], called):
         return left
     with Driving(UNROLLED) as driving:
@@ -46,7 +46,7 @@ def repeat(
 
 
 class _While:
-    """A ``while`` that Python runs iteration by iteration, until a region can take over the rest.
+    """Represents a ``while`` that Python runs iteration by iteration, until a region can take over the rest.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class _While:
     def __init__(self, body: Body, driving: Driving) -> None:
         self._body, self._driving = body, driving
         self._capture = context.current()
-        self._failed: Exception | None = None  # why no region holds it
+        self._failed: Exception | None = None  # the error that prevents staging
         self._iterations = 0
         self._due = math.inf if self._capture is None else UNROLLED + 1 if self._capture.effort.driven else 0
 
@@ -70,7 +70,7 @@ class _While:
             condition = self._goes_on(condition)
 
     def _goes_on(self, condition: bool | Node) -> bool | Node:
-        """Whether there is another iteration, after one, or after a region."""
+        """Return the condition of a further iteration; stage the rest of the loop where that is possible."""
         if self._failed is None and not isinstance(condition, bool):
             self._failed = _staged_while(self._body, condition)
             if self._failed is None:
@@ -84,7 +84,7 @@ class _While:
         return self._by_python(condition)
 
     def _go_on_asking(self) -> bool | Node | None:
-        """With a test known so far: whether to go on after an iteration, or a region; None if Python is to run the next one."""
+        """Return whether a loop whose test is known so far goes on after an iteration, or a region; None if Python is to run it."""
         if self._iterations > UNROLLED:
             self._due = math.inf
             return False if self._is_staged_while_known() else None
@@ -101,7 +101,7 @@ class _While:
         self._iterations += 1
         if (
             self._capture is not None and self._capture.refusals.refused is not None
-        ):  # which the code may have caught, and would for ever
+        ):  # errors that the code may have caught, and would catch for ever
             raise self._capture.refusals.refused
         if self._iterations == 1 and begins_otherwise(self._failed, UNROLLED + 1):
             self._failed = None
@@ -109,7 +109,7 @@ class _While:
         return decided(self._body.asked()) if known else truth(self._body.asked())
 
     def _is_staged_while_known(self) -> bool:
-        """Whether the rest of a long loop, whose test is known so far, has been staged."""
+        """Return whether the rest of a long loop, whose test is known so far, has been staged."""
         capture, body = self._capture, self._body
         rest = Left() if capture is None else capture.effort.rests.setdefault(body.iteration.__code__, Left())
         stage = partial(staged_repeat, body, True, known=True)
@@ -117,7 +117,11 @@ class _While:
 
 
 def _is_over(condition: Node, failed: Exception | None, iteration: Thunk) -> bool:
-    """Whether a ``while`` that no region can hold has no further iteration: known, or told by an error that an iteration would be."""
+    """Return whether a ``while`` that cannot be staged is over.
+
+    It is over if its condition is computed to be false, or if the iteration would only raise an error, which is then
+    staged.
+    """
     if failed is not None and iterations_raise(failed, condition, iteration, (iteration,)):
         return True
     if not values_are_there() or failed is None:
@@ -127,7 +131,7 @@ def _is_over(condition: Node, failed: Exception | None, iteration: Thunk) -> boo
 
 
 def _staged_while(body: Body, condition: bool | Node) -> Exception | None:
-    """Stage a ``while``; returns the error that prevents it, or None."""
+    """Stage a ``while``; return the error that prevents it, or None."""
     return staged_as_needed(lambda varies: staged_repeat(body, condition, varies=varies), body, long=True)
 
 
@@ -143,7 +147,7 @@ def _first_iteration(body: Body) -> tuple[bool | Node, Exception | None]:
         return truth(body.asked()), raising.noted() is checks or not computes
 
     def stands(found: tuple[bool | Node, bool]) -> bool:
-        return isinstance(found[0], bool) and found[1]  # Python runs what relies on something that it can look at
+        return isinstance(found[0], bool) and found[1]  # Python runs code that must know a value
 
     try:
         going, sure = attempt(World(body.functions), run, stands).result
@@ -157,11 +161,11 @@ def _first_iteration(body: Body) -> tuple[bool | Node, Exception | None]:
 
 
 def staged_repeat(body: Body, first: bool | Node, *, varies: bool = False, known: bool = False) -> None:
-    """A ``while`` as a region; one whose test is ``known`` so far, only if there is something lazy in it."""
+    """Stage a ``while`` as a region; one whose test is ``known`` so far, only if there is something lazy in it."""
     _refuse_effects(body)
 
     def run() -> tuple[Any, Any]:
-        before = asked(body.asked())  # now: an iteration may store into the tested array, `while m: m -= 1`
+        before = asked(body.asked())  # asked now: an iteration may store into the tested array, `while m: m -= 1`
         body.iteration()
         return before, None
 
@@ -177,7 +181,7 @@ def staged_repeat(body: Body, first: bool | Node, *, varies: bool = False, known
     conditional(loop, condition, None if isinstance(first, bool) else first)
 
 
-_ACTS = {TELL, OUTSIDE}  # what is not to be done once more
+_ACTS = {TELL, OUTSIDE}  # ops that must not be done once more
 
 
 def _refuse_effects(body: Body) -> None:
@@ -195,6 +199,6 @@ def _refuse_effects(body: Body) -> None:
 
 
 def _acts(token: Any, before: Any) -> bool:
-    """Whether something is printed, or called outside of the graph, between two tokens."""
+    """Return whether something is printed, or called outside of the graph, between two tokens."""
     start = node_of(before)
     return any(n.op in _ACTS for n in topological([node_of(token)], stop=lambda n: n is start) if n is not start)

@@ -1,4 +1,4 @@
-"""Texts in the arguments of ``print`` and of exceptions: they may hold values which are known when the graph runs."""
+"""Texts in the arguments of ``print`` and of exceptions: they may hold values that are known only when the graph runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FIELD = re.compile(r"\{(\d*)(?:!([rsa]))?(?::([^{}]*))?\}")
 
 
 def visit(node: ast.expr) -> ast.expr:
-    """An argument: f-strings, and what else makes texts of values, as calls of the run time."""
+    """Return an argument with f-strings, and other expressions that make texts of values, as calls of the run time."""
     pieces = pieces_of(node)
     if pieces is None or all(isinstance(p, ast.Constant) for p in pieces):
         return node
@@ -25,14 +25,14 @@ def visit(node: ast.expr) -> ast.expr:
 
 
 def visit_exception(node: ast.expr) -> ast.expr:
-    """What is raised: texts in the arguments of its class."""
+    """Return the expression of a ``raise``, with texts in the arguments of its class rewritten."""
     if isinstance(node, ast.Call):
         node.args = [a if isinstance(a, ast.Starred) else visit(a) for a in node.args]
     return node
 
 
 def pieces_of(node: ast.expr) -> list[ast.expr] | None:
-    """The pieces of a text: constants, and tuples of a value, its conversion and its format; None for anything else."""
+    """Return the pieces of a text: constants, and tuples of a value, its conversion and its format; None for anything else."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return [node]
     if isinstance(node, ast.JoinedStr):
@@ -54,7 +54,7 @@ def _piece(value: ast.expr, conversion: str = "", form: ast.expr | None = None) 
 
 
 def _called(node: ast.Call) -> list[ast.expr] | None:
-    """``str(value)``, ``repr(value)``, and ``"...".format(values)``."""
+    """Return the pieces of ``str(value)``, ``repr(value)``, or ``"...".format(values)``; None for other calls."""
     function, values = node.func, node.args
     if any(isinstance(v, ast.Starred) for v in values):
         return None
@@ -67,7 +67,7 @@ def _called(node: ast.Call) -> list[ast.expr] | None:
 
 
 def _fields(text: str, values: list[ast.expr]) -> list[ast.expr] | None:
-    """The pieces of a text for ``str.format``, where its fields are plain."""
+    """Return the pieces of a text for ``str.format``; None unless its fields are plain."""
     parts: list[ast.expr] = []
     end = 0
     for used, match in enumerate(_FIELD.finditer(text)):
@@ -84,10 +84,10 @@ def _fields(text: str, values: list[ast.expr]) -> list[ast.expr] | None:
 
 
 def _percent(left: ast.expr, right: ast.expr) -> list[ast.expr] | None:
-    """The pieces of ``"..." % values``."""
+    """Return the pieces of ``"..." % values``; None if the text has unusual fields."""
     if not (isinstance(left, ast.Constant) and isinstance(left.value, str)):
         return None
-    whole = not isinstance(right, ast.Tuple)  # which may still be a tuple when it is there
+    whole = not isinstance(right, ast.Tuple)  # it may turn out to be a tuple at run time
     values = [right] if whole else list(right.elts)
     parts: list[ast.expr] = []
     end = 0

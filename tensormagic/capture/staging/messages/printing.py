@@ -1,7 +1,7 @@
-"""``print``, messages, ``id`` and ``copy.deepcopy`` in a captured function: it prints when the graph runs, once, in the program's order.
+"""``print``, log messages, ``id`` and ``copy.deepcopy`` in captured functions: text is printed when the graph runs, in program order.
 
-Messages of ``logging`` and ``warnings`` that hold captured values are left to Python. What says how NumPy prints, and whether it
-warns, is refused there: it would be said while the function is captured, and then no more.
+Messages of ``logging`` and ``warnings`` that hold captured values are left to Python. Changes of how NumPy prints,
+and whether it warns, are refused there: they would take effect while the function is captured, and not later.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tensormagic.ops.effects.telling import tell
 
 
 def print_(*values: Any, sep: str | None = " ", end: str | None = "\n", file: Any = None, flush: bool = False) -> None:
-    """``print``."""
+    """Print when the graph runs, as ``print`` does."""
     del flush
     capture = context.current()
     if capture is None or (file is not None and file is not sys.stdout):
@@ -46,18 +46,18 @@ def print_(*values: Any, sep: str | None = " ", end: str | None = "\n", file: An
 
 
 def in_order(*values: Any, **options: Any) -> None:
-    """``print`` in a cell: what the lines before it compute and may fail at is computed first."""
+    """Print in a cell, after computing what the lines before it compute and may fail at."""
     capture = context.current()
     if capture is not None and not capture.abstract and not capture.inputs.standing:
         pending = [n for n in made_in_cell(capture) if not hooks.is_computed(n)]
-        capture.order.made.clear()  # what raises here is not asked again by a `finally`
+        capture.order.made.clear()  # what raises here is not computed again by a `finally`
         if pending:
             hooks.compute(pending)
     print(*values, **options)  # noqa: T201 (the user's)
 
 
 def _write(text: Any) -> int | None:
-    """``sys.stdout.write``, in order with prints; the length of a deferred text is not known."""
+    """Write a text in order with prints, as ``sys.stdout.write``; return its length, or None if that is not known yet."""
     if not isinstance(text, str | texts.LazyText):
         raise TypeError(f"write() argument must be str, not {type(text).__name__}")
     print_(text, end="")
@@ -65,7 +65,7 @@ def _write(text: Any) -> int | None:
 
 
 def instead(function: Any) -> Any:
-    """Ours for a function that prints, copies deeply, or changes NumPy's settings; None for any other one."""
+    """Return our replacement for a function that prints, copies deeply, or changes NumPy's settings; else None."""
     for of, own in _INSTEAD:
         if function is of:
             return own
@@ -75,7 +75,7 @@ def instead(function: Any) -> Any:
 
 
 def keeps_messages(function: Any) -> bool:
-    """Whether a function of ``logging`` or ``warnings`` keeps a message, or reports the errors that it meets on the way as messages."""
+    """Return whether a function of ``logging`` or ``warnings`` keeps a message, or reports errors it meets as messages."""
     name, owner = getattr(function, "__name__", ""), getattr(function, "__self__", None)
     if name in _MESSAGES and isinstance(owner, logging.Logger | logging.LoggerAdapter):
         return True
@@ -83,7 +83,7 @@ def keeps_messages(function: Any) -> bool:
 
 
 def with_messages(function: Any, called: Any) -> Any:
-    """``called`` in place of ``function``; Python calls it where the message holds values of the code: it would be lost, or unreadable."""
+    """Return ``called`` in place of ``function``; raise NeedsPython where the message holds captured values."""
 
     def call(*args: Any, **options: Any) -> Any:
         parts = flatten((args, options))[0]
@@ -99,7 +99,7 @@ def with_messages(function: Any, called: Any) -> Any:
 
 
 def _errstate(**options: Any) -> Any:
-    """``np.errstate``; functions to call on floating-point errors are refused, as they are outside of the graph."""
+    """Return ``np.errstate``; refuse functions to be called on floating-point errors, as they are outside of the graph."""
     called = any(isinstance(how, str) and (how == "call" or how == "log") for how in options.values())  # noqa: PLR1714 (a table of ops otherwise)
     if called or options.get("call") is not None:
         raise NeedsPython(
@@ -122,14 +122,14 @@ SETTINGS = (np.set_printoptions, np.printoptions, np.seterr, np.seterrcall, np.s
 
 
 def id_(value: Any) -> int:
-    """``id``: of the notebook's array for a captured one; refused where the graph is reused for other arrays."""
+    """Return the ``id`` of the notebook's array for a captured one; refuse it where the graph is reused for other arrays."""
     if isinstance(value, Tensor) and not values_are_there():
         refuse("id() of an array or a number that is captured", "Pass a name or a number that identifies it.")
     return id(whole_array(callers(value)))
 
 
 def _shown(value: Any) -> Any:
-    """An argument of ``print``: a lazy value, or a text that may hold lazy values."""
+    """Return an argument of ``print`` as a lazy value, or as a text that may hold lazy values."""
     if isinstance(value, (*texts.LATER, texts.Text)):
         return value
     return texts.formatted((value, "s", "")) if texts.is_put_together(value) else str(value)

@@ -1,4 +1,4 @@
-"""Data-dependent ``assert`` and ``raise``, where no value is there: kept as checks of the graph, in the order of the program."""
+"""Data-dependent ``assert`` and ``raise`` where no values are known: they become checks of the graph, in program order."""
 
 from __future__ import annotations
 
@@ -40,16 +40,14 @@ from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars import scalar
 
 _QUIET = (np.errstate, warnings.catch_warnings, nullcontext, redirect_stdout)  # managers that catch no error
-_WAYS = (
-    64  # conditions in a `try` for which one trace stands: each one adds to all traces, and to what each call looks at
-)
+_WAYS = 64  # conditions in a `try` that one trace may fix: each one adds to all traces, and to what each call checks
 
 
 # what is being caught -------------------------------------------------------------------------------------------------
 
 
 class Attempt:
-    """The body of a ``try``: which error is met decides what runs then, so none can wait for the graph to run."""
+    """The body of a ``try``: which error is raised decides what runs then, so none can be deferred until the graph runs."""
 
     def __enter__(self) -> None:
         self._capture = context.current()
@@ -66,9 +64,9 @@ class Attempt:
             if isinstance(error, refusals):  # a handler would mistake it for an error of the code
                 capture.refusals.refused = capture.refusals.refused or error
                 return
-            if isinstance(error, Exception):  # which may be met for these sizes alone
+            if isinstance(error, Exception):  # it may be raised for these sizes alone
                 hides = (capture.abstract or capture.heap.trials) and hides_refusal(error)
-                if hides or (capture.abstract and is_pythons(error)):  # who catches it would take it for the code's own
+                if hides or (capture.abstract and is_pythons(error)):  # a handler would take it for the code's own
                     capture.refusals.refused = capture.refusals.refused or refusal_of(error, capture.label)
                 for size in (s for node in capture.inputs.values for s in node.type.shape):
                     capture.specialise(size)
@@ -77,7 +75,7 @@ class Attempt:
 
 
 class _Managed:
-    """A context manager that may catch exceptions raised inside it."""
+    """Represents a context manager that may catch exceptions raised inside it."""
 
     def __init__(self, manager: Any) -> None:
         self.manager = manager
@@ -97,7 +95,7 @@ class _Managed:
 
 
 class _Recording:
-    """``warnings.catch_warnings``: captured code cannot know what it records, since it gives no warnings."""
+    """Stands for ``warnings.catch_warnings``: captured code cannot know what it records, since it gives no warnings."""
 
     def __init__(self, manager: Any) -> None:
         self.manager = manager
@@ -110,7 +108,7 @@ class _Recording:
 
 
 class _Recorded:
-    """The list of warnings."""
+    """Stands for the list of warnings, which cannot be read."""
 
     def _refuse(self, *_: Any) -> NoReturn:
         refuse_python(
@@ -123,7 +121,7 @@ class _Recorded:
 
 
 def managed(manager: Any) -> Any:
-    """The manager of a ``with``: one that may catch errors is as a ``try``."""
+    """Return the manager of a ``with``: one that may catch errors is treated as a ``try``."""
     capture = context.current()
     if type(manager) is warnings.catch_warnings and capture is not None and capture.abstract:
         return _Recording(manager)
@@ -132,13 +130,13 @@ def managed(manager: Any) -> Any:
 
 
 def settles() -> bool:
-    """Whether a condition can be settled for this trace: in a `try`, and in no code that is tried out."""
+    """Return whether a condition can be settled for this trace: in a `try`, and in no code on trial."""
     capture = context.current()
     return capture is not None and capture.abstract and capture.attempts.depth > 0 and not capture.heap.trials
 
 
 def taken_for(holds: Node) -> bool:
-    """Whether a condition is taken to hold in this trace: a call in which it is otherwise is captured anew."""
+    """Return whether a condition is taken to hold in this trace: a call in which it differs is captured anew."""
     capture = context.current()
     if capture is None:
         raise AssertionError
@@ -154,7 +152,7 @@ def taken_for(holds: Node) -> bool:
 
 
 def can_defer() -> bool:
-    """Whether an exception may be raised when the graph runs."""
+    """Return whether an exception may be raised when the graph runs."""
     capture = context.current()
     return capture is not None and not capture.attempts.depth
 
@@ -163,7 +161,7 @@ def can_defer() -> bool:
 
 
 def raising(error: Any) -> Any:
-    """The exception of a ``raise``, recorded by the trial that runs."""
+    """Return the exception of a ``raise``, recorded by the current trial."""
     running = trial()
     made = error() if isinstance(error, type) and issubclass(error, BaseException) else error
     if running is not None and isinstance(made, Exception) and not isinstance(made, REFUSALS):
@@ -184,14 +182,14 @@ def _fields(site: Site) -> tuple[Any, ...]:
 
 
 def wait(holds: Node, error: Exception, place: tuple[Any, ...] = (), before: Any = None) -> Any:
-    """Let the graph raise ``error`` unless ``holds``; returns the token of all checks so far."""
+    """Return the token of all checks so far, after one by which the graph raises ``error`` unless ``holds``."""
     told, details = _told(error)
     token = so_far() if before is None else before
     return recorded(check(node_of(token), holds, type(error), told, details, place or _place()))
 
 
 def recorded(token: Node) -> Tensor:
-    """A token recorded as done once, whatever the classes of the numbers in its message."""
+    """Return a token recorded as done once, whatever the classes of the numbers in its message."""
     return wrap(context.record(number_classes.settle(token)))
 
 
@@ -204,7 +202,7 @@ def note(token: Any) -> None:
 
 
 def defer(holds: Node, error: Exception) -> bool:
-    """Let the graph raise ``error`` unless ``holds``; False if it cannot wait, since a ``try`` may catch it."""
+    """Let the graph raise ``error`` unless ``holds``; return False if it cannot be deferred, since a ``try`` may catch it."""
     if not can_defer():
         return False
     note(wait(holds, error))
@@ -215,7 +213,7 @@ run_time.raised, run_time.defer = raising, defer
 
 
 def so_far() -> Any:
-    """The token of all checks so far, and of computed values that may fail: what follows comes after it."""
+    """Return the token of all checks so far, and of computed values that may fail: what follows is ordered after it."""
     capture, token = context.current(), noted()
     if capture is None or not capture.abstract or capture.inputs.standing:
         return token
@@ -226,7 +224,7 @@ def so_far() -> Any:
 
 
 def noted() -> Any:
-    """What stands for all checks so far."""
+    """Return the token of all checks that are noted so far."""
     return _checks()[CHECKS]
 
 
@@ -238,7 +236,7 @@ def _checks() -> dict[str, Any]:
 
 
 def _told(error: Exception) -> tuple[list[Any], list[Node]]:
-    """The arguments of an exception, and the lazy values in them."""
+    """Return the arguments of an exception, and the lazy values in them."""
     details: list[Node] = []
     parts = [part_of(value, details) for value in error.args]
     for part, value in zip(parts, error.args, strict=True):
@@ -251,7 +249,7 @@ def _told(error: Exception) -> tuple[list[Any], list[Node]]:
 
 
 def only_raises(outcomes: Sequence[Outcome]) -> int | None:
-    """Which of two branches raises an exception; None where neither does."""
+    """Return the number of the branch that raises an exception; None where neither does."""
     raised = [k for k, o in enumerate(outcomes) if o.raised is not None]
     if len(raised) == 2 and all(isinstance(o.raised, Unknown) for o in outcomes):
         raise Unknown
@@ -277,7 +275,7 @@ def branch_raised(predicate: Node, branch: int, outcome: Outcome, choose: Callab
         raise AssertionError
     _changes_before(outcome)
     if before is None and any(map(may_fail, topological(_told(outcome.raised)[1]))):
-        before = noted()  # what its text tells of is computed where it is raised
+        before = noted()  # the values in its text are computed where it is raised
     if before is None:
         note(wait(holds, outcome.raised, outcome.place))
         return
@@ -287,7 +285,7 @@ def branch_raised(predicate: Node, branch: int, outcome: Outcome, choose: Callab
 
 
 def _changes_before(outcome: Outcome) -> None:
-    """Note that code changes something before a data-dependent error: where it does, the call is Python's."""
+    """Note that code changes something before a data-dependent error: where that is raised, Python runs the call."""
     capture, checks = context.current(), _checks()
     items = any(not isinstance(s.holder, CellType) and s.holder is not checks for s in outcome.slots)
     if capture is not None and (outcome.buffers or outcome.grown or items):
@@ -296,7 +294,7 @@ def _changes_before(outcome: Outcome) -> None:
 
 @contextmanager
 def _inside() -> Generator[None]:
-    """Treat what is built as part of a branch, so that it is not computed outside even if it may fail."""
+    """Treat what is built in the block as part of a branch, so that it is not computed outside even if it may fail."""
     capture = context.current()
     made: list[Node] = (
         [] if capture is None else (capture.heap.trials[-1] if capture.heap.trials else capture.order).made
@@ -307,7 +305,7 @@ def _inside() -> Generator[None]:
 
 
 def iterations_raise(error: Exception, ran: Node) -> bool:
-    """Let the graph raise the error of any iteration of a loop, if one has ``ran``; returns whether the error can wait."""
+    """Let the graph raise the error of any iteration of a loop, if one has ``ran``; return whether the error is deferred."""
     place = None if isinstance(error, REFUSALS) else place_of(error)
     if place is None:
         return False
@@ -317,7 +315,7 @@ def iterations_raise(error: Exception, ran: Node) -> bool:
 
 
 def settle() -> None:
-    """At the top level of a cell, what a region has left to be checked is checked at once: the cell ends where it fails."""
+    """Evaluate the deferred checks of a region at the top level of a cell: the cell ends where one fails."""
     capture = context.current()
     if capture is None or capture.abstract or capture.heap.trials:
         return
@@ -325,13 +323,13 @@ def settle() -> None:
     if isinstance(token, Tensor):
         try:
             token.numpy()
-        except GuardError:  # in a function that is differentiated, or batched: the values are not there
+        except GuardError:  # in a function that is differentiated, or batched: there are no values
             return
         capture.order.checks[CHECKS] = 0
 
 
 def known(condition: Node) -> bool | None:
-    """The value of a condition; None where it hangs on arguments that have no values."""
+    """Return the value of a condition; None where it depends on arguments that have no values."""
     try:
         return bool(wrap(condition).numpy())
     except GuardError:
@@ -342,7 +340,7 @@ def known(condition: Node) -> bool | None:
 
 
 def checked(body: Callable[..., Any]) -> Callable[..., Any]:
-    """``body`` with results that wait for all its checks."""
+    """Return ``body`` with results that depend on all its checks."""
 
     @wraps(body, updated=())
     def run(*args: Any, **options: Any) -> Any:
@@ -370,7 +368,7 @@ def checked(body: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _met(body: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], *, whole: bool) -> Any:
-    """What ``body`` gives; an error that other data might not lead to is a refusal, and one that tells of data is the graph's to raise."""
+    """Return the result of ``body``; an error that other data might avoid becomes a refusal, one with lazy values is left to the graph."""
     try:
         return body(*args, **options)
     except Exception as error:
@@ -389,7 +387,7 @@ def _met(body: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any
 
 
 def _awaits(token: Node) -> bool:
-    """Let the captured function wait for checks that no value waits for; returns whether it can."""
+    """Let the captured function wait for checks that no result depends on; return whether it can."""
     capture = context.current()
     if capture is None or not capture.abstract or capture.heap.trials or capture.inputs.standing:
         return False
@@ -398,7 +396,7 @@ def _awaits(token: Node) -> bool:
 
 
 def _behind(token: Node, given: dict[Buffer, int]) -> list[Buffer]:
-    """Let what the function has stored into its arguments wait for its checks."""
+    """Let what the function has stored into its arguments depend on its checks."""
     changed = [b for b, version in given.items() if b.version != version]
     for buffer in changed:
         buffer.put(after(token, buffer.node))
@@ -406,7 +404,7 @@ def _behind(token: Node, given: dict[Buffer, int]) -> list[Buffer]:
 
 
 def _after(token: Node, result: Any, given: dict[Buffer, int]) -> Any:
-    """A result that waits for its checks, together with what the function has stored into its arguments."""
+    """Return a result that depends on its checks, together with what the function has stored into its arguments."""
     leaves, build = flatten(result)
     changed = _behind(token, given)
     numbers = [v for v in leaves if is_number(v)]

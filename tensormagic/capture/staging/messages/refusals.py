@@ -1,4 +1,4 @@
-"""Errors that capturing meets and Python would not raise: which of them are refusals, and what these say."""
+"""Errors during capture that Python would not raise: which of them are refusals, and what these say."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KINDS = (IndexError, ValueError, TypeError, ArithmeticError, AttributeError, Lo
 
 
 def tellable(error: Exception) -> Exception:
-    """An error that can be made again from its texts and numbers."""
+    """Return an error in a form that can be made again from its texts and numbers."""
     error = in_doubt(error)
     if isinstance(error, TensorError) and error.hint:
         return type(error)(str(error))
@@ -27,7 +27,7 @@ def tellable(error: Exception) -> Exception:
 
 
 def in_doubt(error: Exception) -> Exception:
-    """An error that was met, as a refusal where other data might not lead to it."""
+    """Return an error, as a refusal where other data might not lead to it."""
     capture = context.current()
     met = isinstance(error, _KINDS) and not isinstance(error, CaptureError | GuardError)
     if capture is None or not capture.refusals.assumed or not capture.abstract or not met:
@@ -37,19 +37,19 @@ def in_doubt(error: Exception) -> Exception:
 
 
 def is_pythons(error: Exception) -> bool:
-    """Whether an error may be one of Python's about something lazy; that arrays have no such attribute is the user's own."""
+    """Return whether an error may be Python's about something lazy; an attribute that arrays do not have is the user's own error."""
     if not isinstance(error, TypeError | AttributeError) or not all(type(a) is str for a in error.args):
         return False
     return not str(error).startswith("'Tensor' object has no attribute")
 
 
 def hides_refusal(error: Exception) -> bool:
-    """Whether it is an error that NumPy has made of a refusal: an array cannot hold a lazy value."""
+    """Return whether NumPy has made an error of a refusal: an array cannot hold a lazy value."""
     return isinstance(error, TypeError | ValueError) and is_met_by_numpy(error)
 
 
 def refusal_of(error: Exception, label: str) -> Exception | None:
-    """The refusal that an error of Python's or of a library's is, where it has met something lazy; None for an error of the user's."""
+    """Return the refusal for an error of Python or a library that was caused by something lazy; None for an error of the user's."""
     if isinstance(error, TypeError | ValueError) and isinstance(error.__cause__, ForeignStoreError):
         return error.__cause__
     if isinstance(error, TypeError | ValueError) and is_met_by_numpy(error):
@@ -68,7 +68,7 @@ def refusal_of(error: Exception, label: str) -> Exception | None:
 
 
 def _instead_of(error: Exception) -> Exception | None:
-    """The refusal in whose place a function of C's has raised an error of its own, at the same call: `struct.pack` does."""
+    """Return the refusal that a C function has replaced by an error of its own, at the same call, as `struct.pack` does; else None."""
     capture, trace = context.current(), error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -80,7 +80,7 @@ def _instead_of(error: Exception) -> Exception | None:
 
 
 def _unmet(error: Exception, label: str) -> Exception | None:
-    """The refusal of what this package has not been written for: an error of Python's in its own code."""
+    """Return the refusal for code that this package does not support: Python raised an error inside the package. Else None."""
     if isinstance(error, TensorError) or not isinstance(error, AttributeError | AssertionError):
         return None
     if not met_by_ours(error):
@@ -93,11 +93,11 @@ def _unmet(error: Exception, label: str) -> Exception | None:
 
 @contextmanager
 def refusing(label: str) -> Generator[None]:
-    """Report errors of a function's code that are not the user's as refusals."""
+    """Turn errors in a function's code that are not the user's into refusals, for the block."""
     try:
         yield
     except Exception as error:
         refusal = refusal_of(error, label) or _instead_of(error) or _unmet(error, label) or in_doubt(error)
         if refusal is error:
             raise
-        raise refusal.with_traceback(error.__traceback__) from error  # which ends at the user's line
+        raise refusal.with_traceback(error.__traceback__) from error  # the traceback ends at the user's line

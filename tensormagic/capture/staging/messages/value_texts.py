@@ -1,4 +1,4 @@
-"""Texts with values that are known once the graph has run: printed text, error messages and f-strings."""
+"""Texts with values that are known only once the graph has run: printed text, error messages and f-strings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tensormagic.ops.effects.raising import put
 from tensormagic.ops.op import as_form
 
 PLAIN = (str, int, float, bool, type(None), bytes)
-LATER = (Tensor, Deferred, GrownList)  # whose texts are known when the graph has run
+LATER = (Tensor, Deferred, GrownList)  # classes whose texts are known only when the graph has run
 
 
 class Text(str):  # noqa: SLOT000 (has its pieces beside it)
@@ -40,9 +40,9 @@ class Text(str):  # noqa: SLOT000 (has its pieces beside it)
 
 
 def formatted(*pieces: Any) -> str:
-    """An f-string in the arguments of an exception: each piece a text, or a value, its conversion and its format."""
+    """Return the text of an f-string in the arguments of an exception; each piece is a text, or a value, its conversion and its format."""
     pieces = tuple(q for p in pieces for q in _expanded(p))
-    if trial() is None:  # what is raised here and now, for these sizes
+    if trial() is None:  # an error raised now, for these sizes
         pieces = tuple([p if isinstance(p, str) else (_as_known(p[0]), *p[1:]) for p in pieces])
     lazy = [p for p in pieces if not isinstance(p, str) and isinstance(p[0], LATER)]
     if not lazy or (trial() is None and not _abstract()):
@@ -68,7 +68,7 @@ def _classes(node: Node) -> int:
 
 
 def text(*pieces: Any) -> Any:
-    """An f-string: in a function that is captured, a text that is put together when the graph has run."""
+    """Return the text of an f-string: in a captured function, one that is put together when the graph has run."""
     if not _abstract() or context.current() is None:
         return at_once([p if isinstance(p, str) else put(*p) for p in pieces])
     pieces = tuple([q for p in pieces for q in _expanded(p)])
@@ -84,7 +84,7 @@ def _as_known(value: Any) -> Any:
 
 
 def holds_lazy(value: Any) -> bool:
-    """Whether a value is a container that holds lazy values, or objects that may have these in their texts."""
+    """Return whether a value is a container that holds lazy values, or objects that may have these in their texts."""
     if type(value) not in {list, tuple, dict}:
         return False
     parts = [*value.keys(), *value.values()] if type(value) is dict else value
@@ -92,12 +92,12 @@ def holds_lazy(value: Any) -> bool:
 
 
 def is_put_together(value: Any) -> bool:
-    """Whether the text of a value is built from its contents, which may be lazy."""
+    """Return whether the text of a value is built from its contents, which may be lazy."""
     return holds_lazy(value) or (_abstract() and object_texts.has_own_text(value))
 
 
 def _expanded(piece: Any, *, percent: bool = False) -> list[Any]:
-    """A piece of a text, with containers of lazy values and user objects expanded as Python does.
+    """Return the pieces of a piece of text, with containers of lazy values and user objects expanded as Python does.
 
     An item of ``%`` keeps the class that its method returned.
     """
@@ -120,9 +120,10 @@ def _expanded(piece: Any, *, percent: bool = False) -> list[Any]:
 
 
 def _converted(value: Any, conversion: str, form: str) -> Any:
-    """An item of ``%``, or a value that is converted before it is put in a format, as a piece of its text; None for other values.
+    """Return an item of ``%``, or a value that is converted before it is formatted, as a piece of text; None for other values.
 
-    Of these alone whose text Python puts together: it calls their methods, which may give texts that are not known yet.
+    Only for values whose text Python puts together: it calls their methods, which may return texts that are not known
+    yet.
     """
     if conversion == "%%" and isinstance(value, tuple) and len(value) == 1:
         value, conversion = value[0], "%"
@@ -137,7 +138,7 @@ def _converted(value: Any, conversion: str, form: str) -> Any:
 
 
 def _pieces(value: Any) -> list[Any]:
-    """The text of a container, in pieces."""
+    """Return the text of a container, in pieces."""
     if not holds_lazy(value):
         return _expanded((value, "r", ""))
     if type(value) is dict:
@@ -160,7 +161,10 @@ def _abstract() -> bool:
 
 
 def part_of(value: Any, details: list[Node]) -> Any:
-    """An argument that is told when the graph runs, lazy values as numbers of ``details``; None for what cannot be told."""
+    """Return the description of a value to be shown when the graph runs; None for what cannot be shown.
+
+    Lazy values are replaced by their index in ``details``.
+    """
 
     def operand(node: Node) -> int:
         details.append(node)
@@ -188,7 +192,7 @@ def part_of(value: Any, details: list[Node]) -> Any:
 
 
 def _number_of(node: Node, operand: Callable[[Node], int]) -> Any:
-    """A number, or an array, as each of the classes that it may be of."""
+    """Return the description of a number, or an array, in each of the classes that it may have."""
     classes = number_classes.noted(node)
     if classes is None or len(classes.types) == 1:
         return ("operand", operand(node))
@@ -201,7 +205,7 @@ def _number_of(node: Node, operand: Callable[[Node], int]) -> Any:
 
 
 def _list_of(value: GrownList, operand: Callable[[Node], int]) -> Any:
-    """A list without a known length, which Python shows as a list."""
+    """Return the description of a list of data-dependent length, which Python shows as a list."""
     if (node := value.shown) is None:
         return ("value", [])
     if not (codes := value.codes):
@@ -210,7 +214,7 @@ def _list_of(value: GrownList, operand: Callable[[Node], int]) -> Any:
 
 
 def _piece_of(piece: Any, details: list[Node]) -> Any:
-    """A piece of a text that is told when the graph runs; None for one that cannot be told."""
+    """Return the description of a piece of text to be shown when the graph runs; None for one that cannot be shown."""
     if isinstance(piece, str):
         return (piece,)
     if not isinstance(piece[0], LATER):

@@ -1,4 +1,4 @@
-"""Attributes that only arrays have: ``x.shape`` of a lazy number is the error that it is of a number."""
+"""Attributes that only arrays have: for a lazy number, ``x.shape`` raises the error that it raises for a number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tensormagic.ops.form import to_form
 
 
 def of_array(value: Any, name: str) -> Any:
-    """``value.name``, for one of these names."""
+    """Return ``value.name``, for one of these names."""
     if isinstance(value, Perhaps):
         return _there(value, name)
     if type(value) is Tensor and value.type.form != "array":
@@ -23,7 +23,7 @@ def of_array(value: Any, name: str) -> Any:
 
 
 def _there(value: Perhaps, name: str) -> Any:
-    """The attribute of a value that may be None; the graph raises Python's error if it is."""
+    """Return the attribute of a value that may be None; the graph raises Python's error if it is."""
     if value.is_there is not None:
         return of_array(value.now, name)
     if not raising.defer(value.flag.node, AttributeError(f"'NoneType' object has no attribute {name!r}")):

@@ -1,4 +1,4 @@
-"""Names of attributes that arrays have and Python's numbers do not."""
+"""The names of attributes that arrays have and Python's numbers do not."""
 
 from __future__ import annotations
 

@@ -19,7 +19,10 @@ from tensormagic.ir.node import Node
 
 
 def classed(function: Any, found: Any, called: Callable[[Any], Any]) -> Any:
-    """What is called for ``function``, which is ``found``: once for each class, where it is a function of numbers; ``called`` finds it."""
+    """Return what is called for ``function``, found as ``found``: a function of numbers is called once for each possible class.
+
+    ``called`` finds the method of a lazy number.
+    """
     capture = context.current()
     if capture is None or not capture.classes.of:
         return found
@@ -31,7 +34,7 @@ def classed(function: Any, found: Any, called: Callable[[Any], Any]) -> Any:
 
 
 def _is_of_numbers(function: Any) -> bool:
-    """Whether a function may be called once for each class: a conversion, or one of NumPy's or of ``math`` that changes nothing."""
+    """Return whether a function may be called once for each class: a conversion, or a pure function of NumPy's or of ``math``."""
     if isinstance(function, type):
         return function in CONVERSIONS or issubclass(function, np.generic)
     if isinstance(function, FunctionType | BuiltinFunctionType | type(np.mean)):
@@ -41,7 +44,7 @@ def _is_of_numbers(function: Any) -> bool:
 
 
 def _is_pythons(function: Any) -> bool:
-    """Whether a function treats lists as Python does; NumPy makes an array of one."""
+    """Return whether a function treats lists as Python does; NumPy makes an array of one."""
     return function in CONVERSIONS or getattr(function, "__module__", None) == "math"
 
 
@@ -50,7 +53,7 @@ def _method(called: Callable[[Any], Any], owner: Any, name: str, /, *args: Any, 
 
 
 def of_call(function: Callable[..., Any], /, *args: Any, lists: bool = True, **options: Any) -> Any:
-    """What a function of numbers alone gives, called once for each class that these may be of: those in ``lists`` too."""
+    """Return the result of a function of numbers, called once for each class that these may have; those in ``lists`` count, too."""
     given = list(_leaves((*args, *options.values()), lists))
     below = {v.node: c for v in given if (c := asked_classes(v.node)) is not None}
     if not below or any(v.ndim for v in given):
@@ -84,4 +87,4 @@ def _with(value: Any, own: Mapping[Node, Tensor]) -> Any:
 
 
 class _Other(Exception):  # noqa: N818 (no error)
-    """A function gives something else than a number."""
+    """Raised if a function returns anything but a number."""

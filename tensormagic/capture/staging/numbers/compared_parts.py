@@ -1,4 +1,4 @@
-"""Comparisons of lists and tuples that hold lazy values, and ``in``: questions of the graph about their parts, where no values are."""
+"""Comparisons of lists and tuples that hold lazy values, and ``in``: nodes of the graph compare their parts, if there are no values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SEQUENCES = {list, tuple}
 
 
 def compared(name: str, plain: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    """What a comparison gives: of lists or tuples with lazy values in them, by their parts."""
+    """Return the result of a comparison: lists or tuples with lazy values are compared part by part."""
     if type(left) not in {dict, *_SEQUENCES} or type(right) is not type(left):
         return plain(left, right)
     if not _is_lazy(left, right):
@@ -42,12 +42,12 @@ def compared(name: str, plain: Callable[[Any, Any], Any], left: Any, right: Any)
 
 
 def before(left: Any, right: Any) -> Any:
-    """``left < right``."""
+    """Return ``left < right``."""
     return ordered(operator.lt, left, right)
 
 
 def ordered(order: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    """One of Python's orders of numbers, and of tuples and lists by their first parts that differ."""
+    """Return the result of an order comparison; tuples and lists are ordered by their first parts that differ."""
     if type(left) is not type(right) or not isinstance(left, tuple | list):
         return order(left, right)
     if not left or not right:
@@ -59,7 +59,7 @@ def ordered(order: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
 
 
 def _asked(order: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    """The same if the comparison itself is data-dependent; values without an order are then an error at the user's line."""
+    """Return the result of a data-dependent comparison; values without an order are then an error at the user's line."""
     try:
         return ordered(order, left, right)
     except TypeError as error:
@@ -69,7 +69,7 @@ def _asked(order: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
 
 
 def contained(value: Any, container: Any) -> Any:
-    """``value in container``, where either holds lazy values; None where Python asks."""
+    """Return ``value in container``, where either holds lazy values; None where Python can tell."""
     if isinstance(container, GrownList):
         return _among(value, container)
     if (
@@ -90,7 +90,7 @@ def contained(value: Any, container: Any) -> Any:
 
 
 def _among(value: Any, grown: GrownList) -> Any:
-    """``in`` of a list of numbers, or of tuples of numbers, without a known length."""
+    """Return ``value in grown``, for a list of data-dependent length that holds numbers, or tuples of numbers."""
     if grown.like is None:
         return False
     parts = apart(value)
@@ -109,7 +109,7 @@ def _is_lazy(left: Any, right: Any) -> bool:
 
 
 def _holds(value: Any) -> bool:
-    """Whether a value is lazy, or an object that may compare such; or a list that holds one."""
+    """Return whether a value is lazy, a user object that may compare lazy values, or a list that holds one."""
     if type(value) in _SEQUENCES:
         return any(map(_holds, value))
     if type(value) is dict:
@@ -132,7 +132,7 @@ def _equal(left: Sequence[Any], right: Sequence[Any]) -> bool | Node:
 
 
 def _same(left: Any, right: Any) -> bool | Node:
-    """Whether Python takes two parts for equal: one object is equal to itself."""
+    """Return whether Python takes two parts for equal: an object is equal to itself."""
     if left is right:
         return True
     if type(left) in _SEQUENCES and type(right) is type(left):
@@ -144,7 +144,7 @@ def _same(left: Any, right: Any) -> bool | Node:
 
 
 def _connected(questions: Iterable[Callable[[], bool | Node]], *, decides: bool) -> bool | Node:
-    """Whether any is true (if ``decides``), or all are; evaluation stops at one known to decide."""
+    """Return whether any is true (if ``decides``), or all are; evaluation stops at one known to decide."""
     asked = list[Node]()
     for question in questions:
         try:

@@ -1,4 +1,4 @@
-"""``float``, ``int``, ``bool``, ``round``, ``tolist`` of captured values: a float stays in the graph; others where no values are."""
+"""``float``, ``int``, ``bool``, ``round``, ``tolist`` of captured values: a float stays in the graph; others where there are no values."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ LARGEST = 2.0**63
 
 
 def waits() -> bool:
-    """Whether code is captured without values."""
+    """Return whether code is captured without values."""
     capture = context.current()
     return capture is not None and (capture.abstract or capture.inputs.standing > 0)
 
 
 def _stays(number: Any) -> bool:
-    """Whether a number that is converted stays in the graph: where code is captured without values, or tried out as a region.
+    """Return whether a converted number stays in the graph: where code is captured without values, or on trial as a region.
 
-    What Python may make an integer of more than 64 bits of is left to Python, where that can run the code.
+    A number that may become an integer of more than 64 bits is left to Python, where that can run the code.
     """
     capture = context.current()
     if capture is None or not isinstance(number, Tensor):
@@ -49,7 +49,7 @@ def _stays(number: Any) -> bool:
 
 
 def _is_number(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
-    """Whether a single real captured number is converted."""
+    """Return whether a single real captured number is converted."""
     given = args[0] if len(args) == 1 and not options else None
     if context.current() is None or not isinstance(given, Tensor) or given.node.op is CONSTANT:
         return False
@@ -57,12 +57,12 @@ def _is_number(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
 
 
 def _own(args: tuple[Any, ...], options: dict[str, Any], name: str) -> Callable[[], Any] | None:
-    """The special method of the one object of the user's that is converted."""
+    """Return the special method of the one user object that is converted; None for anything else."""
     return special_methods.method_of(args[0], name) if len(args) == 1 and not options else None
 
 
 def float_(*args: Any, **options: Any) -> Any:
-    """``float``."""
+    """Return what ``float`` gives."""
     if (own := _own(args, options, "__float__")) is not None:
         return float_(special_methods.answer(own, float))
     if not _is_number(args, options):
@@ -71,7 +71,7 @@ def float_(*args: Any, **options: Any) -> Any:
 
 
 def int_(*args: Any, **options: Any) -> Any:
-    """``int``."""
+    """Return what ``int`` gives."""
     if (own := _own(args, options, "__int__")) is not None:
         return int_(special_methods.answer(own, int))
     if not (_is_number(args, options) and _stays(args[0])):
@@ -80,7 +80,7 @@ def int_(*args: Any, **options: Any) -> Any:
 
 
 def whole_number(number: Tensor) -> Tensor:
-    """A real number truncated to an integer, if 64 bits hold it."""
+    """Return a real number truncated to an integer; the graph raises an error if 64 bits do not hold it."""
     node = number.node
     if node.type.dtype.kind == "f":
         node = to_form(astype(node, float), "scalar")
@@ -100,7 +100,7 @@ def whole_number(number: Tensor) -> Tensor:
 
 
 def bool_(*args: Any, **options: Any) -> Any:
-    """``bool``."""
+    """Return what ``bool`` gives."""
     if (own := _own(args, options, "__bool__")) is not None:
         return bool_(special_methods.answer(own, bool))
     if _own(args, options, "__len__") is not None:
@@ -114,7 +114,7 @@ def bool_(*args: Any, **options: Any) -> Any:
 
 
 def round_(number: Any, ndigits: int | None = None) -> Any:
-    """``round``, as NumPy's numbers have it."""
+    """Return what ``round`` gives, with NumPy's rules for NumPy's numbers."""
     if isinstance(number, Labelled):
         return round(number, *_given(ndigits))
     if isinstance(number, Tensor) and (number.type.form == "array" or _is_numpys_bool(number)):
@@ -129,24 +129,24 @@ def _given(ndigits: Any) -> tuple[Any, ...]:
 
 
 def _rounded(number: Tensor, ndigits: Any) -> Any:
-    """``round`` of a captured number, which is real."""
+    """Return what ``round`` gives for a real captured number."""
     stays, real, pythons = _stays(number), number.dtype.kind == "f", number.type.form == "python"
     if stays and number.dtype.kind in "bi" and _leaves_whole(number, ndigits):
         return whole_number(number)
     if ndigits is None:
         return int_(wrap(scalar.rint(number.node))) if stays and real else round(number)
     if pythons and real and waits():
-        return with_arrays(round, "Python")(number, ndigits)  # which rounds the decimal text
+        return with_arrays(round, "Python")(number, ndigits)  # this rounds the decimal text
     return round(number, ndigits) if pythons else number.round(ndigits)
 
 
 def _leaves_whole(number: Tensor, ndigits: Any) -> bool:
-    """Whether rounding leaves a Python integer, or makes a NumPy number."""
+    """Return whether rounding gives a Python integer, or one of NumPy's."""
     return ndigits is None or (number.type.form == "python" and type(ndigits) is int and ndigits >= 0)
 
 
 def complex_(*args: Any, **options: Any) -> Any:
-    """``complex``."""
+    """Return what ``complex`` gives."""
     if (own := _own(args, options, "__complex__")) is not None:
         return complex_(special_methods.answer(own, complex))
     given = [v for v in args if isinstance(v, Tensor)]
@@ -170,19 +170,21 @@ def _alone(value: Tensor) -> Tensor:
 
 
 def item(value: Tensor, *index: Any) -> Any:
-    """``ndarray.item``."""
+    """Return what ``ndarray.item`` gives."""
     place = index[0] if len(index) == 1 else index
-    whole = value if isinstance(place, tuple) or value.ndim == 1 else value.reshape(-1)  # a number counts in C order
+    whole = (
+        value if isinstance(place, tuple) or value.ndim == 1 else value.reshape(-1)
+    )  # a single index counts in C order
     found = whole[place] if index else _alone(value)
     lazy = found.dtype.kind in "fc" and not found.ndim and found.node.op is not CONSTANT
     return wrap(to_form(found.node, "python")) if lazy else value.item(*index)
 
 
-_LONGEST = 10_000  # of the lists that an array is taken apart into
+_LONGEST = 10_000  # elements of the lists that an array becomes, at most
 
 
 def to_list(value: Tensor) -> Any:
-    """``ndarray.tolist``: nested lists of lazy numbers, where sizes are known."""
+    """Return what ``ndarray.tolist`` gives: nested lists of lazy numbers, where sizes are known."""
     capture = context.current()
     shape = [s if capture is None or nodes_of(s) else capture.specialise(s) for s in value.type.shape]
     lengths = [s for s in shape if isinstance(s, int)]
@@ -200,13 +202,13 @@ METHODS = {"item": item, "tolist": to_list}
 
 
 def own_method(function: MethodType) -> Callable[..., Any] | None:
-    """Our replacement for a method of a lazy array; None for other classes or names."""
+    """Return our replacement for a method of a lazy array; None for other classes or names."""
     found = METHODS.get(function.__name__)
     return found if found is not None and function.__func__ is getattr(Tensor, function.__name__) else None
 
 
 def str_(*args: Any, **options: Any) -> Any:
-    """``str``: of a captured value, a text that is put together when the graph has run."""
+    """Return what ``str`` gives: of a captured value, a text that is put together when the graph has run."""
     if not (waits() and len(args) == 1 and not options and _is_lazy_text(args[0])):
         return str(*args, **options)
     if isinstance(args[0], LazyText):
@@ -215,7 +217,7 @@ def str_(*args: Any, **options: Any) -> Any:
 
 
 def repr_(value: Any, /) -> Any:
-    """``repr``, likewise."""
+    """Return what ``repr`` gives: of a captured value, a text that is put together when the graph has run."""
     if not (waits() and _is_lazy_text(value)):
         return repr(value)
     return value.mapped(repr_) if isinstance(value, OneOf) else _text(value, "r")
@@ -227,7 +229,7 @@ def _text(value: Any, conversion: str) -> Any:
 
 
 def format_(value: Any, spec: str = "", /) -> Any:
-    """``format``, likewise."""
+    """Return what ``format`` gives: of a captured value, a text that is put together when the graph has run."""
     if not (waits() and _is_lazy_text(value)) or isinstance(value, OneOf) or type(spec) is not str:
         return format(value, spec)
     return value_texts.text((value, "", spec))

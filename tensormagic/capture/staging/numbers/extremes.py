@@ -33,11 +33,11 @@ from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import size_node
 from tensormagic.ops.scalars import scalar
 
-_LONG, _MANY = 1000, 64  # elements of an array, and of a list, each of which is a node of its own
+_LONG, _MANY = 1000, 64  # elements of an array, and of a list, that get a node each, at most
 
 
 def extreme(name: str, smaller: bool) -> Callable[..., Any]:
-    """``min`` or ``max``: of lazy numbers, by comparisons as Python makes them."""
+    """Return ``min`` or ``max`` as captured code calls it: of lazy numbers, by the comparisons that Python makes."""
     plain: Callable[..., Any] = getattr(builtins, name)
 
     def find(*args: Any, **options: Any) -> Any:
@@ -73,7 +73,7 @@ def extreme(name: str, smaller: bool) -> Callable[..., Any]:
 
 
 def _as_numbers(*values: Any) -> tuple[Any, ...]:
-    """Values to choose from; a rank-0 array beside a number becomes its number."""
+    """Return values to choose from; a rank-0 array beside a number becomes its number."""
     without = [isinstance(v, Tensor) and v.type.form == "array" and not v.type.shape for v in values]
     if all(without):
         return values
@@ -83,13 +83,13 @@ def _as_numbers(*values: Any) -> tuple[Any, ...]:
 
 
 def _by_parts(values: list[Any], options: dict[str, Any]) -> bool:
-    """Whether ``min`` and ``max`` compare keys, lazy values part by part, or objects of the user's, and not numbers."""
+    """Return whether ``min`` and ``max`` compare keys, containers of lazy values, or the user's objects, and not numbers."""
     lazy_parts = any(isinstance(v, tuple | list) for v in values) and has_lazy(values)
     return options.get("key") is not None or lazy_parts or any(special_methods.method_of(v, "__lt__") for v in values)
 
 
 def _is_long(values: Any) -> bool:
-    """Whether an array or list in a cell has too many elements for one comparison each: Python compares the values then."""
+    """Return whether an array or list in a cell has too many elements for one comparison each: Python compares the values then."""
     if type(values) is list and len(values) > _MANY:
         return values_are_there() and all(isinstance(v, Tensor | int | float | np.number) for v in values)
     if not isinstance(values, Tensor) or values.ndim != 1 or not values_are_there():
@@ -98,13 +98,13 @@ def _is_long(values: Any) -> bool:
 
 
 def _alike(left: Any, right: Any) -> bool:
-    """Whether two numbers have the same class; otherwise the class depends on the choice."""
+    """Return whether two numbers have the same class; otherwise the class depends on the choice."""
     kinds = [v.type if isinstance(v, Tensor) else Type(np.asarray(v).dtype, (), "python") for v in (left, right)]
     return kinds[0].form == kinds[1].form and kinds[0].dtype == kinds[1].dtype
 
 
 def _is_alone(rows: Node, rest: ranges.Items) -> bool:
-    """Whether the first of several values is the only one, so that it is compared with no other.
+    """Return whether the first of several values is the only one, so that it is compared with no other.
 
     This must be so for arrays that are not booleans; if their number is data-dependent, it is checked when the graph
     runs.
@@ -124,12 +124,12 @@ def _is_alone(rows: Node, rest: ranges.Items) -> bool:
 
 
 def whole(value: Any) -> Any:
-    """A generator expression as a list, where a region makes that."""
+    """Return a generator expression as a list, where a region makes that; other values unchanged."""
     return value.whole() if isinstance(value, Generated) else value
 
 
 def _folded(step: Callable[[Any, Any], Any], total: Any, items: ranges.Items) -> Any:
-    """``functools.reduce`` over a list made by one loop, as another loop."""
+    """Return ``functools.reduce`` of a list made by one loop, as another loop."""
 
     def iteration(item: Any) -> None:
         nonlocal total
@@ -141,7 +141,7 @@ def _folded(step: Callable[[Any, Any], Any], total: Any, items: ranges.Items) ->
 
 
 def sum_(values: Any, /, start: Any = 0) -> Any:
-    """``sum``: of what a loop has made, and of more than a few elements of an array, by a loop, in the same order."""
+    """Return what ``sum`` gives: a loop adds up what a loop has made, and more than a few elements of an array, in the same order."""
     values = whole(values)
     if rows_of(values) is not None:
         first, rest = ranges.none_and_all(values)

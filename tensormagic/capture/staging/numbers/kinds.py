@@ -28,7 +28,7 @@ from tensormagic.ops.form import to_form
 
 
 def is_instance(value: Any, kinds: Any) -> Any:
-    """``isinstance``: a lazy array counts as what NumPy would have made, a list of unknown length as a list."""
+    """Return what ``isinstance`` gives: a lazy array counts as NumPy's, a list of data-dependent length as a list."""
     if isinstance(value, OneOf):
         return value.mapped(lambda v: is_instance(v, kinds))
     if isinstance(value, LazyText):
@@ -50,28 +50,31 @@ def is_instance(value: Any, kinds: Any) -> Any:
 
 
 def _one_of(kind: Type) -> Any:
-    """A sample array, NumPy scalar or Python number of a lazy value's class, whose attributes can be examined."""
+    """Return a sample array, NumPy scalar or Python number of a lazy value's class, whose attributes can be examined."""
     return np.empty((0,) * kind.ndim) if kind.form == "array" else stands_for(kind)(0)
 
 
 def _is_ours(kinds: Any) -> bool:
-    """Whether code asks for lazy values themselves."""
+    """Return whether code asks for lazy values themselves."""
     if isinstance(kinds, tuple | UnionType):
         return any(map(_is_ours, kinds if isinstance(kinds, tuple) else kinds.__args__))
     return isinstance(kinds, type) and issubclass(Tensor, kinds) and kinds.__module__.startswith("tensormagic.")
 
 
 def stands_for(kind: Type) -> type:
-    """The class of the array, NumPy scalar or Python number that a lazy value stands for."""
+    """Return the class of the array, NumPy scalar or Python number that a lazy value stands for."""
     if kind.form == "array":
         return np.ndarray
     return kind.dtype.type if kind.form == "scalar" else type(kind.dtype.type(0).item())
 
 
 def type_of(*args: Any, **options: Any) -> Any:
-    """``type``: for a lazy value, the class of what NumPy would have made."""
+    """Return what ``type`` gives: for a lazy value, the class of NumPy's value."""
     if len(args) == 3 and isinstance(args[2], dict) and (frame := usercode.user_frame()) is not None:
-        args = (*args[:2], {"__module__": frame.f_globals["__name__"], **args[2]})  # what Python asks its caller for
+        args = (
+            *args[:2],
+            {"__module__": frame.f_globals["__name__"], **args[2]},
+        )  # the name that Python reads from its caller's frame
     if len(args) != 1:
         return type(*args, **options)
     if isinstance(args[0], OneOf) or (isinstance(args[0], Perhaps) and args[0].now is args[0]):
@@ -89,13 +92,13 @@ def type_of(*args: Any, **options: Any) -> Any:
 
 
 def class_of(value: Any) -> Any:
-    """``value.__class__``: for a stand-in, the class of what it stands for."""
+    """Return ``value.__class__``: for a stand-in, the class of what it stands for."""
     stands = isinstance(value, Tensor | TensorError | GrownList | Lifting | StandIn)
     return type_of(value) if stands else value.__class__
 
 
 def interface_of(value: Any) -> Any:
-    """``value.__array_interface__``."""
+    """Return ``value.__array_interface__``."""
     return (
         sharing.interface(value)
         if isinstance(value, Tensor) and value.type.form == "array"
@@ -104,7 +107,7 @@ def interface_of(value: Any) -> Any:
 
 
 def has_attribute(value: Any, name: str) -> Any:
-    """``hasattr``: of a lazy number, what numbers have; the graph is asked where that is data-dependent."""
+    """Return what ``hasattr`` gives: a lazy number has what numbers have; as a lazy bool where the class is data-dependent."""
     if isinstance(value, Perhaps):
         return optional.as_of(value, lambda v: has_attribute(v, name))
     if not isinstance(value, Tensor):
@@ -121,7 +124,7 @@ def has_attribute(value: Any, name: str) -> Any:
 
 
 def attribute(value: Any, name: str, *default: Any) -> Any:
-    """``getattr``: a lazy number has only the attributes of numbers; uncaptured ones are refused, even with a default."""
+    """Return what ``getattr`` gives: a lazy number has only attributes of numbers; unsupported ones are refused, even with a default."""
     if name == "__class__":
         return class_of(value)
     if default and isinstance(value, Tensor):

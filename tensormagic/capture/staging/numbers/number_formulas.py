@@ -1,7 +1,7 @@
-"""Formulas of Python's numbers in captured code: Python would compute them step by step, and lose the digits that accurate forms keep.
+"""Formulas of Python's numbers in captured code: Python would compute them step by step, and lose digits that accurate forms keep.
 
-A formula is captured on its own, once for each kind of operands. If a rule finds a form that keeps more digits, that form gives the value;
-else, and at the level *exact*, Python computes the formula as it is written.
+A formula is captured on its own, once for each kind of operands. If a rule finds a form that keeps more digits, that
+form gives the value; else, and at the level *exact*, Python computes the formula as it is written.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tensormagic.config import config
 
 _FLOATS = {float, np.float64, np.float32}
 _NUMBERS = {*_FLOATS, int}
-_WHOLE = 2**53  # whole numbers below are floats, too
-_MOST = 2000  # formulas that are kept
+_WHOLE = 2**53  # smaller integers are exact as floats, too
+_MOST = 2000  # formulas that are kept, at most
 
 
 def has_form(text: str, *operands: Any) -> bool:
-    """Whether all operands of a formula are numbers and no lazy values, and a rule may have a form of it that keeps more digits.
+    """Return whether a formula's operands are all numbers that are not lazy, and a rule may have a more accurate form of it.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def has_form(text: str, *operands: Any) -> bool:
 def formula(
     text: str, body: Callable[..., Any], operands: Sequence[Any], names: Sequence[str], functions: Sequence[Any]
 ) -> Any:
-    """The value of a formula of numbers.
+    """Return the value of a formula of numbers.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def formula(
         plain = body(*operands, *functions)
         is_float = type(plain) in _FLOATS and all(-_WHOLE < v < _WHOLE for v in operands if type(v) is int)
         value = accurate.run([float(v) if type(v) is int else v for v in operands]) if is_float else math.nan
-    if not math.isfinite(value):  # NumPy gives what it gives, and warns
+    if not math.isfinite(value):  # NumPy gives its own result, and warns
         return body(*operands, *functions)
     if (capture := context.current()) is not None:
         capture.formed |= accurate.levels
@@ -95,7 +95,7 @@ _accurate: dict[Any, Form | None] = {}
 
 
 def _are_known(functions: Sequence[Any]) -> bool:
-    """Whether functions do nothing but compute: those of NumPy and SciPy for elements, and Python's for numbers."""
+    """Return whether functions only compute: ufuncs, and functions of ``math``."""
     functions = [*map(original_of, functions)]
     return all(
         isinstance(f, np.ufunc) or (type(f) is BuiltinFunctionType and (f.__module__ == "math" or f is abs))
@@ -106,7 +106,7 @@ def _are_known(functions: Sequence[Any]) -> bool:
 def _captured(
     body: Callable[..., Any], operands: Sequence[Any], names: Sequence[str], functions: Sequence[Any]
 ) -> Form | None:
-    """The accurate form of a formula; None where no rule has one, or the formula cannot be captured."""
+    """Return the accurate form of a formula; None where no rule has one, or the formula cannot be captured."""
     if context.current() is None or not _are_known(functions):
         return None
     try:

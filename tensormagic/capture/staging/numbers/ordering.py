@@ -32,7 +32,7 @@ Key = Callable[[Any], Any]
 
 
 def sorted_(values: Any, /, *, key: Key | None = None, reverse: Any = False) -> Any:
-    """``sorted``."""
+    """Return what ``sorted`` gives."""
     items = list(values)
     keys = items if key is None else [key(item) for item in items]
     if values_are_there() and all(isinstance(k, Tensor) and not k.ndim for k in keys):
@@ -46,12 +46,12 @@ def sorted_(values: Any, /, *, key: Key | None = None, reverse: Any = False) -> 
 
 
 def sort(items: list[Any], *, key: Key | None = None, reverse: Any = False) -> None:
-    """``list.sort``."""
+    """Sort a list in place, as ``list.sort`` does."""
     items[:] = sorted_(items, key=key, reverse=reverse)
 
 
 def extreme(plain: Callable[..., Any], values: list[Any], *, key: Key | None = None, smaller: bool) -> Any:
-    """``min`` or ``max`` by keys, or part by part: the first item that no other precedes."""
+    """Return what ``min`` or ``max`` gives by keys, or part by part: the first item that no other precedes."""
     keys = values if key is None else [key(value) for value in values]
     if not has_lazy(keys) and not any(special_methods.method_of(k, "__lt__") for k in keys):
         return values[plain(range(len(values)), key=keys.__getitem__)]
@@ -68,7 +68,7 @@ def extreme(plain: Callable[..., Any], values: list[Any], *, key: Key | None = N
 
 
 def _refuse_changeable(items: Sequence[Any], what: str) -> None:
-    """Refuse lists and the like at data-dependent places: a store into one of them would go into a copy."""
+    """Raise if lists and the like would stand at data-dependent places: a store into one of them would go into a copy."""
     if any(True for item in items for _ in changeable(item)):
         refuse_python(
             f"{what} of lists or dictionaries by what depends on data", "Sort tuples, or numbers with np.argsort."
@@ -76,7 +76,7 @@ def _refuse_changeable(items: Sequence[Any], what: str) -> None:
 
 
 def _order(keys: list[Any], reverse: bool) -> Node:
-    """The positions in order: those of equal keys as they were, the other way round too."""
+    """Return the positions in sorted order; those of equal keys keep their order, also if reversed."""
     columns = _columns(keys, "sorted() by keys")
     for column, *_ in columns:
         _refuse_unordered(column)
@@ -86,7 +86,7 @@ def _order(keys: list[Any], reverse: bool) -> Node:
 
 
 def _refuse_unordered(column: Node) -> None:
-    """Refuse nan at run time, which Python leaves wherever its comparisons happen to."""
+    """Add a check at run time that there is no nan: where Python leaves it depends on which comparisons are made."""
     if not column.type.inexact:
         return
     error = CaptureError(
@@ -98,7 +98,7 @@ def _refuse_unordered(column: Node) -> None:
 
 
 def _taken(items: list[Any], order: Node) -> list[Any]:
-    """The items in a data-dependent order."""
+    """Return the items in a data-dependent order."""
     _, build = flatten(items[0])
     stacks = [
         Stack(_at(column, order), form, len(items), None if c is None else Classes(_at(c.code, order), c.types))
@@ -112,7 +112,7 @@ def _at(column: Node, order: Node) -> Node:
 
 
 def _columns(items: Sequence[Any], what: str) -> list[tuple[Node, Form, Classes | None]]:
-    """An array for each number in an item, its form, and its possible classes if there are several."""
+    """Return an array for each number in an item, its form, and its possible classes if there are several."""
     if any(structure(item) != structure(items[0]) for item in items):
         refuse_python(f"{what} of items that are not only numbers", "Sort numbers, or tuples of numbers.")
     rows = [[_number(v, what) for v in flatten(item)[0]] for item in items]
@@ -127,7 +127,7 @@ def _stack(numbers: Sequence[Node]) -> Node:
 
 
 def _several(numbers: Sequence[Node]) -> Classes | None:
-    """The possible classes of numbers, if there are several, with the array of codes; else None."""
+    """Return the possible classes of numbers, if there are several, with the array of codes; else None."""
     if not any(map(number_classes.noted, numbers)):
         return None
     found = [number_classes.noted(n) or number_classes.one_class(n.type) for n in numbers]

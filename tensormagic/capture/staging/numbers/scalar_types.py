@@ -1,6 +1,6 @@
-"""NumPy's number types called on captured values (``np.float64(v)``): conversions that stay in the graph, as those of Python's are.
+"""NumPy's number types called on captured values (``np.float64(v)``): conversions that stay in the graph, as Python's do.
 
-And the types of exact numbers, which need the value.
+Also the types of exact numbers, which need the value.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _is_captured(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
 
 
 def _numpys(kind: type[np.generic]) -> Callable[..., Any]:
-    """One of NumPy's number types: of a number it gives a number, of an array an array."""
+    """Return one of NumPy's number types as captured code calls it: a number becomes a number, an array an array."""
 
     def convert(*args: Any, **options: Any) -> Any:
         if not _is_captured(args, options):
@@ -56,7 +56,7 @@ def _numpys(kind: type[np.generic]) -> Callable[..., Any]:
 
 
 def _of_python(number: Tensor, dtype: np.dtype[Any]) -> Tensor:
-    """A number of Python's, which fits the type or is an error."""
+    """Return a number of Python's for a conversion; raise if it does not fit the type, when the graph runs if it is lazy."""
     if number.dtype.kind == "c" and dtype.kind not in "cb":
         name = "int" if dtype.kind in "iu" else "float"
         text = "a string, a bytes-like object or a real number" if name == "int" else "a string or a real number"
@@ -71,7 +71,7 @@ def _of_python(number: Tensor, dtype: np.dtype[Any]) -> Tensor:
 
 
 def _exact(kind: type) -> Callable[..., Any]:
-    """``Decimal`` and ``Fraction``, which are made of values."""
+    """Return ``Decimal`` or ``Fraction`` as captured code calls it, with computed values."""
 
     def make(*args: Any, **options: Any) -> Any:
         return kind(*[_value(v, kind) for v in args], **{k: _value(v, kind) for k, v in options.items()})

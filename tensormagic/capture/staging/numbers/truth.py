@@ -24,7 +24,7 @@ from tensormagic.ops.pointwise import astype
 
 
 def truth(value: Any) -> bool | Node:
-    """What a value is as a condition: known, or a node."""
+    """Return a value as a condition: a bool if it is known, or a node."""
     if isinstance(value, GrownList):
         value = value.filled
     if isinstance(value, OneOf):
@@ -47,7 +47,7 @@ def truth(value: Any) -> bool | Node:
 
 
 def _one_element(value: Tensor) -> Tensor:
-    """The number in an array of one element."""
+    """Return the number in an array of one element."""
     if any(nodes_of(s) for s in value.type.shape):
         refuse("the truth value of an array whose size depends on data", "Write a.any(), a.all(), or a[0].")
     if any(s != 1 for s in value.type.shape):
@@ -56,13 +56,13 @@ def _one_element(value: Tensor) -> Tensor:
 
 
 def asked(value: Any) -> Any:
-    """The truth of a value as a value."""
+    """Return the truth of a value as a bool or a lazy bool."""
     found = truth(value)
     return found if isinstance(found, bool) else wrap(found)
 
 
 def computed(condition: bool | Node) -> bool:
-    """A condition's value, in a cell with values."""
+    """Return a condition's value, in a cell with values."""
     if isinstance(condition, bool):
         return condition
     found = bool(wrap(condition).numpy())
@@ -73,13 +73,13 @@ def computed(condition: bool | Node) -> bool:
 
 
 def decided(value: Any) -> bool | Node:
-    """What a value is as a condition; computed in iterations that Python runs, where no graph of all of them is wanted."""
+    """Return a value as a condition; computed in iterations that Python runs, if they should not all go into the graph."""
     condition, capture = truth(value), context.current()
     return computed(condition) if capture is not None and capture.effort.driven and values_are_there() else condition
 
 
 class Driving:
-    """A loop whose iterations Python runs: see :func:`decided`.
+    """Represents a loop whose iterations Python runs: see :func:`decided`.
 
     Parameters
     ----------
@@ -119,12 +119,12 @@ class Driving:
 
 
 def unstaged(error: Exception) -> None:
-    """Note why Python runs what might have been a region."""
+    """Record why Python runs what might have been a region."""
     capture, frame = context.current(), usercode.user_frame()
     if capture is not None and frame is not None and not capture.heap.trials:
         capture.effort.unstaged[usercode.span(frame)] = _said(error) or type(error).__name__
 
 
 def _said(error: Exception) -> str:
-    lazy = any(isinstance(a, Tensor) for a in error.args)  # of an iteration that was tried out
+    lazy = any(isinstance(a, Tensor) for a in error.args)  # the error of an iteration on trial
     return "" if lazy else getattr(error, "message", str(error))

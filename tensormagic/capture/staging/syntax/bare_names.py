@@ -1,4 +1,7 @@
-"""Names alone in the body of a ``try``, ``return y`` and ``z = y``: nothing is computed there that would ask whether one is bound."""
+"""Names alone in the body of a ``try``, as in ``return y``: no operation there would check whether one is bound.
+
+Here such a check is added.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from tensormagic.capture.staging.syntax.generated_code import call
 
 
 class BareNames(ast.NodeTransformer):
-    """Has names that stand alone, or in a tuple, a list, a dictionary or a call, be asked for: an operand is asked for by its operation."""
+    """Adds a check to names that stand alone, or in a tuple, a list, a dictionary or a call: an operand is checked by its operation."""
 
     def _asked(self, value: Any) -> Any:
         own = isinstance(value, ast.Name) and isinstance(value.ctx, ast.Load) and not value.id.startswith("__tensor")
@@ -38,7 +41,7 @@ class BareNames(ast.NodeTransformer):
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        """A part of the body that has become a function; one of the user's runs elsewhere."""
+        """Rewrite a block that has become a function; a function of the user's runs elsewhere."""
         if node.name.startswith("__tensor"):
             node.body = [self.visit(s) for s in node.body]
         return node

@@ -1,7 +1,7 @@
-"""Expressions that decide, as calls of the run time with functions for their parts.
+"""Rewrites expressions whose evaluation depends on values as calls of the run time with functions for their parts.
 
-``and``, ``or``, ``not``, chained comparisons, ``a if c else b``, comprehensions, texts and calls become calls. Every node keeps the
-line and the columns of what it came from. Statements, and the scopes that they stand in, are in ``syntax.py``.
+``and``, ``or``, ``not``, chained comparisons, ``a if c else b``, comprehensions, texts and calls become calls. Every
+node keeps the line and the columns of its origin. ``statements.py`` rewrites statements and scopes.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ _OPERATORS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
     ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
 }  # fmt: skip
-_OURS = {  # names that stand for the run time's
+_OURS = {  # names that stand for run-time functions
     argument_texts.FORMATTED: "formatted", matching.SEQUENCE: "is_sequence", matching.CLASS: "is_of_class",
     matching.MAPPING: "is_mapping", matching.MEMBER: "member", matching.BETWEEN: "between", matching.BESIDE: "beside",
 }  # fmt: skip
 _ATTRIBUTES = {"__class__": "class_of", "__array_interface__": "interface_of"}  # that the run time reads
-_JOINS = {"c_", "r_", "mgrid", "ogrid"}  # NumPy's objects that an index calls
+_JOINS = {"c_", "r_", "mgrid", "ogrid"}  # NumPy's objects that are called by an index
 
 
 def constant(value: Any) -> ast.expr:
-    """A constant of the text."""
+    """Return a constant node."""
     return ast.Constant(value)
 
 
 def is_movable(*nodes: ast.AST) -> bool:
-    """Whether code means the same in a function of its own."""
+    """Return whether code means the same when it is moved into a function of its own."""
     return not any(
         isinstance(n, (*SUSPEND, ast.NamedExpr)) or looks_at_frame(n)
         for node in nodes
@@ -51,12 +51,12 @@ def is_movable(*nodes: ast.AST) -> bool:
 
 
 def looks_at_frame(node: ast.AST) -> bool:
-    """Whether something is called that looks at the frame around the call."""
+    """Return whether a node calls a function that looks at the frame around the call."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in IN_FRAMES
 
 
 def _flat_names(target: ast.expr) -> list[str] | None:
-    """The names of a target that is a name, or a tuple of different ones; None for others."""
+    """Return the names of a target that is a name, or a tuple of different ones; None for others."""
     parts = target.elts if isinstance(target, ast.Tuple) else [target]
     names = [p.id for p in parts if isinstance(p, ast.Name)]
     return names if len(names) == len(parts) == len(set(names)) else None
@@ -64,7 +64,7 @@ def _flat_names(target: ast.expr) -> list[str] | None:
 
 @dataclass
 class Scope:
-    """What names mean where code stands.
+    """Represents a scope, which says what the names in its code mean.
 
     Parameters
     ----------
@@ -86,13 +86,13 @@ class Scope:
 
 
 def _asked(name: str, node: ast.Compare, *, negative: type[ast.cmpop]) -> Any:
-    """A comparison as a call of the run time; negated for ``is not`` and ``not in``."""
+    """Return a comparison as a call of the run time; negated for ``is not`` and ``not in``."""
     found = _call(name, node, node.left, *node.comparators)
     return _call("negated", node, found) if isinstance(node.ops[0], negative) else found
 
 
 def _may_be_sequences(node: ast.Compare) -> bool:
-    """Whether a comparison may be one of lists or tuples, by how its sides are written."""
+    """Return whether a comparison may be one of lists or tuples, by how its sides are written."""
     sides = [node.left, *node.comparators]
     if any(isinstance(s, ast.List | ast.Tuple | ast.Dict | ast.ListComp | ast.Call) for s in sides):
         return True
@@ -107,7 +107,7 @@ class Expressions(ast.NodeTransformer):
         self.asked: list[set[str]] = []  # the operands of the formulas around
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
-        """The same as the base's, for what may hold nodes alone."""
+        """Visit the fields that may hold nodes, as the base class does for all."""
         own: dict[str, Any] = node.__dict__
         for name in parts_of(node.__class__):
             value = own.get(name)
@@ -222,12 +222,12 @@ class Expressions(ast.NodeTransformer):
         return self._text(node)
 
     def _operands_of(self, node: ast.expr) -> set[str] | None:
-        """The names of the operands of a formula that Python may have to compute; None where there is nothing to be asked anew."""
+        """Return the names of the operands of a formula that needs a check; None if there is none, or a formula around has checked them."""
         names = None if self.scope.kind == "class" else formulas.names_in(node)
         return None if names is None or names in self.asked else names
 
     def _formula(self, node: ast.expr, names: set[str]) -> Any:
-        """A formula, and what computes it where its operands are numbers."""
+        """Return a conditional expression: the formula of numbers where its operands are numbers, else the rewritten formula."""
         number = formulas.of_numbers(node)
         self.asked.append(names)
         try:
@@ -242,7 +242,7 @@ class Expressions(ast.NodeTransformer):
         return self._text(node) if known and isinstance(node.op, ast.Mod) else self.generic_visit(node)
 
     def _text(self, node: ast.expr) -> Any:
-        """An f-string, or what else makes a text of values, as a call of the run time."""
+        """Return an f-string, or another expression that makes a text of values, as a call of the run time."""
         pieces = None if self.scope.kind == "class" or not is_movable(node) else argument_texts.pieces_of(node)
         if pieces is None or all(isinstance(p, ast.Constant) for p in pieces):
             return self.generic_visit(node)
@@ -265,6 +265,6 @@ class Expressions(ast.NodeTransformer):
             node.value = _call("called", node.value, node.value)
         elif isinstance(node.ctx, ast.Store) or any(
             isinstance(n, ast.Name | ast.Call) for n in walk(node.slice)
-        ):  # what may be lazy
+        ):  # expressions that may be lazy
             node.value = _call("indexed", node.value, node.value)
         return node

@@ -1,7 +1,7 @@
-"""Formulas of Python's numbers, as they are written: arithmetic with calls of functions, whose operands are names.
+"""Formulas of Python's numbers as they are written: arithmetic with calls of functions, whose operands are names.
 
-Each is asked first whether its operands are numbers and no lazy values:
-:mod:`~tensormagic.capture.staging.numbers.number_formulas` computes it then.
+Before each it is checked whether its operands are numbers and no lazy values: if so,
+:mod:`~tensormagic.capture.staging.numbers.number_formulas` computes it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Tree = TypeVar("Tree", bound=ast.AST)
 
 
 def are_in(tree: ast.AST) -> bool:
-    """Whether code has formulas."""
+    """Return whether code has formulas."""
     return any(isinstance(n, ast.BinOp | ast.Call) and names_in(n) is not None for n in walk(tree))
 
 
 def names_in(node: ast.expr) -> set[str] | None:
-    """The names of a formula's operands; None if it is no formula."""
+    """Return the names of a formula's operands; None if it is no formula."""
     parts = [*_parts(node)]
     if None in parts:
         return None
@@ -41,7 +41,7 @@ def names_in(node: ast.expr) -> set[str] | None:
 
 
 def _parts(node: ast.expr) -> Iterator[ast.expr | None]:
-    """The nodes of a formula; None among them for anything that formulas do not have."""
+    """Yield the nodes of a formula, with None for any node that a formula cannot have."""
     yield node
     match node:
         case ast.Constant(value=value) if type(value) in {int, float}:
@@ -64,19 +64,19 @@ def _parts(node: ast.expr) -> Iterator[ast.expr | None]:
 
 @cache
 def _functions() -> set[str]:
-    """What functions of numbers are called in NumPy, SciPy and Python."""
+    """Return the names of functions of numbers in NumPy, SciPy and Python."""
     of_elements = {name for name, op in registry.items() if op.kind == "pointwise"}
     return {"abs", *vars(math), *(n for n, f in vars(np).items() if isinstance(f, np.ufunc)), *of_elements}
 
 
 def _numbers_in(node: ast.expr) -> list[ast.Constant]:
-    """The non-integer numbers in a formula."""
+    """Return the non-integer numbers in a formula."""
     parts = [p for p in _parts(node) if isinstance(p, ast.Constant)]
     return [p for p in parts if isinstance(p.value, float) and not p.value.is_integer()]
 
 
 def of_numbers(node: ast.expr) -> tuple[ast.expr, ast.expr]:
-    """Whether the operands of a formula are numbers, and the formula of numbers."""
+    """Return two expressions: whether the operands of a formula are numbers, and the formula of numbers."""
     body = cloned(node)
     functions: dict[str, ast.expr] = {}
     for called_ in [p for p in _parts(body) if isinstance(p, ast.Call)]:
@@ -97,7 +97,7 @@ def of_numbers(node: ast.expr) -> tuple[ast.expr, ast.expr]:
 
 
 def within(tree: Tree) -> Tree:
-    """Code that Python runs as written, except for the formulas in it."""
+    """Return code that Python runs as written, except that the formulas in it check their operands."""
     return _Within().visit(tree)
 
 
@@ -109,7 +109,7 @@ class _Within(ast.NodeTransformer):
 
 
 class _Apart(ast.NodeTransformer):
-    """Replaces non-integer numbers by names."""
+    """Replaces non-integer constants by names."""
 
     def __init__(self) -> None:
         self.found: dict[str, ast.expr] = {}

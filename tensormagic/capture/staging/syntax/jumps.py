@@ -1,4 +1,4 @@
-"""``break``, ``continue`` and ``return`` inside other statements as names that hold whether a jump was taken.
+"""Replaces ``break``, ``continue`` and ``return`` inside other statements by names that hold whether a jump was taken.
 
 After this pass a block is left at its end alone, so that it can become a function, or a region of the graph.
 """
@@ -14,14 +14,14 @@ from tensormagic.capture.staging.syntax.syntax_trees import walk
 
 RETURNED = "__tensor_returned__"
 VALUE = "__tensor_value__"
-STOPS = "tensor_stops"  # the field of a lowered ``for`` that names what ends it
+STOPS = "tensor_stops"  # the field of a lowered ``for`` that names the flags that end it
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 @dataclass
 class _Loop:
-    """The loop that a block belongs to, and the names for its jumps, where there are any."""
+    """Represents the loop that a block belongs to, and the names of its jump flags, if there are any."""
 
     broken: str
     skipped: str
@@ -30,12 +30,12 @@ class _Loop:
 
 
 def assign(name: str, value: ast.expr, like: ast.AST) -> ast.stmt:
-    """``name = value``, where ``like`` stands."""
+    """Return the statement ``name = value``, at the position of ``like``."""
     return ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), like)
 
 
 def own_statements(statements: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements and those within them, but not those of functions and classes."""
+    """Yield the statements and those within them, but not those of functions and classes."""
     pending = list(reversed(statements))
     while pending:
         statement = pending.pop()
@@ -45,19 +45,19 @@ def own_statements(statements: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
-    """The blocks of a compound statement."""
+    """Return the blocks of a compound statement."""
     found = [getattr(statement, name, []) for name in ("body", "orelse", "finalbody")]
     parts = [*getattr(statement, "handlers", []), *getattr(statement, "cases", [])]
     return [block for block in [*found, *(part.body for part in parts)] if block]
 
 
 def leaves(statements: Sequence[ast.stmt]) -> bool:
-    """Whether a block never gets to its end, by jumping."""
+    """Return whether a block always jumps before its end."""
     return bool(statements) and _leaves(statements[-1], raising=False)
 
 
 def ends(statements: Sequence[ast.stmt]) -> bool:
-    """Whether a block never gets to its end."""
+    """Return whether a block never reaches its end, by a jump or an error."""
     return any(_leaves(s, raising=True) for s in statements)
 
 
@@ -76,7 +76,7 @@ def _leaves(last: ast.stmt, *, raising: bool) -> bool:
 
 
 def _of_loop(statements: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements that belong to a loop and not to one inside it."""
+    """Yield the statements that belong to a loop and not to one inside it."""
     for statement in statements:
         yield statement
         if isinstance(statement, ast.For | ast.While):
@@ -92,10 +92,10 @@ class Jumps:
     def __init__(self) -> None:
         self.serial = itertools.count(1)
         self.returns = False  # whether some return stands inside another statement
-        self.flagged = False  # whether that leaves something to be skipped
+        self.flagged = False  # whether such a return leaves something to be skipped
 
     def function(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        """The body of a function: it returns at its end, if it returned inside another statement."""
+        """Return the body of a function in which no ``return`` stands inside another statement."""
         nested = [s for s in own_statements(body) if isinstance(s, ast.Return) and s not in body]
         self.returns = bool(nested)
         if self.returns and not ends(body):
@@ -109,7 +109,7 @@ class Jumps:
     def block(
         self, statements: Sequence[ast.stmt], loop: _Loop | None, *, tail: bool
     ) -> tuple[list[ast.stmt], set[str]]:
-        """A block without jumps, and the names that may say after it that a jump was taken.
+        """Return a block without jumps, and the names of flags that may say after it that a jump was taken.
 
         ``tail``: nothing follows the block in its loop, or in its function.
         """
@@ -131,7 +131,7 @@ class Jumps:
         return done, set()
 
     def statement(self, statement: ast.stmt, loop: _Loop | None, *, tail: bool) -> tuple[list[ast.stmt], set[str]]:
-        """One statement without jumps."""
+        """Return one statement without jumps, and the names of its flags."""
         if isinstance(statement, ast.Return):
             return self._return(statement, tail=tail and loop is None)
         if isinstance(statement, ast.Break | ast.Continue) and loop is not None:
@@ -213,7 +213,7 @@ def _jump(statement: ast.Break | ast.Continue, loop: _Loop, *, tail: bool) -> tu
 
 
 def _test_inside(statement: ast.While) -> None:
-    """A test that binds names becomes the first statement of the loop."""
+    """Make a test that binds names the first statement of the loop."""
     if any(isinstance(n, ast.NamedExpr) for n in walk(statement.test)):
         stop = ast.copy_location(ast.UnaryOp(ast.Not(), statement.test), statement.test)
         leave = ast.copy_location(ast.Break(), statement.test)
@@ -222,7 +222,7 @@ def _test_inside(statement: ast.While) -> None:
 
 
 def _moved(statement: ast.If, rest: list[ast.stmt]) -> list[ast.stmt]:
-    """Move what follows an ``if`` with a jump on one branch into the other branch; returns what still follows."""
+    """Move what follows an ``if`` with a jump on one branch into the other branch; return what still follows."""
     first, second = leaves(statement.body), leaves(statement.orelse)
     if first and not second:
         statement.orelse = [*statement.orelse, *rest]
@@ -234,7 +234,7 @@ def _moved(statement: ast.If, rest: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def _filled(statement: ast.stmt) -> ast.stmt:
-    """A statement whose first block is not empty."""
+    """Return a statement whose first block is not empty."""
     body: list[ast.stmt] = getattr(statement, "body", [statement])
     if not body:
         body.append(ast.copy_location(ast.Pass(), statement))
@@ -248,6 +248,6 @@ def _none_of(flags: Sequence[str] | set[str], like: ast.AST) -> ast.expr:
 
 
 def _unless(flags: Sequence[str] | set[str], statements: list[ast.stmt], like: ast.stmt) -> ast.stmt:
-    """``statements``, where no jump was taken."""
+    """Return ``statements`` under the condition that no jump was taken."""
     body = statements or [ast.copy_location(ast.Pass(), like)]
     return ast.copy_location(ast.If(_none_of(flags, like), body, []), like)

@@ -1,4 +1,4 @@
-"""Which names statements bind, read, and still need afterwards: what a loop has to carry and what a branch has to give."""
+"""Liveness: which names statements bind, read, and still need afterwards, so what a loop carries and what a branch returns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONSUMERS = CONSUMING | {
     "join",
     "prod",
     "update",
-}  # go over what they are given before they return
+}  # consume their arguments before they return
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _BINDING = {
     *(ast.Name, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.ExceptHandler),
@@ -27,14 +27,14 @@ _BINDING = {
 
 
 def own_nodes(root: ast.AST) -> Iterator[ast.AST]:
-    """``root`` and the nodes below it, except inside functions and classes, and except operators and contexts."""
+    """Yield ``root`` and the nodes below it, except inside functions and classes, and except operators and contexts."""
     pending = [root]
     while pending:
         node = pending.pop()
         yield node
         if not isinstance(node, _SCOPES):
             pending += children(node)
-        elif not isinstance(node, ast.Lambda):  # what is worked out where the function is made
+        elif not isinstance(node, ast.Lambda):  # parts evaluated where the function is made
             pending += [*node.decorator_list, *_outer_parts(node)]
         else:
             pending += _outer_parts(node)
@@ -48,7 +48,7 @@ def _outer_parts(scope: ast.AST) -> list[ast.AST]:
 
 
 def bound(statements: Iterable[ast.AST]) -> dict[str, None]:
-    """The names that statements bind or delete in their own scope, in order."""
+    """Return the names that statements bind or delete in their own scope, in order."""
     found: dict[str, None] = {}
     for statement in statements:
         nodes = [n for n in own_nodes(statement) if n.__class__ in _BINDING]
@@ -60,14 +60,14 @@ def bound(statements: Iterable[ast.AST]) -> dict[str, None]:
 
 
 def _held(statement: ast.AST, what: str, ask: Callable[[], Any]) -> Any:
-    """What a statement says of itself, asked once: loops in loops ask many times. Only for what changes by staging alone."""
+    """Return ``ask()``, cached on a statement under ``what``: nested loops ask often. Only for what staging alone changes."""
     if what not in statement.__dict__:
         statement.__dict__[what] = ask()
     return statement.__dict__[what]
 
 
 def bound_once(statement: ast.AST) -> dict[str, None]:
-    """The names that a statement binds, cached."""
+    """Return the names that a statement binds, cached."""
     return _held(statement, "tensor_binds", lambda: bound([statement]))
 
 
@@ -95,7 +95,7 @@ def _bound_by(node: ast.AST) -> list[str]:
 
 
 def rebound(statements: Iterable[ast.stmt]) -> set[str]:
-    """The names that statements bind otherwise than by an augmented assignment, which may store in place."""
+    """Return the names that statements bind other than by an augmented assignment, which may store in place."""
     augmented: set[int] = set()
     found: set[str] = set()
     for statement in statements:
@@ -108,7 +108,7 @@ def rebound(statements: Iterable[ast.stmt]) -> set[str]:
 
 
 def stored_into(statements: Iterable[ast.stmt]) -> set[str]:
-    """The names of what statements store into: by an index, an attribute or an augmented assignment."""
+    """Return the names of what statements store into, by an index, an attribute or an augmented assignment."""
     found: set[str] = set()
     for statement in statements:
         for node in own_nodes(statement):
@@ -124,7 +124,7 @@ def stored_into(statements: Iterable[ast.stmt]) -> set[str]:
 
 
 def appended_to(statements: Iterable[ast.stmt]) -> set[str]:
-    """The names on which statements only call ``append``."""
+    """Return the names on which statements only call ``append``."""
     nodes = [n for s in statements for n in walk(s)]
     calls = [n.value for n in nodes if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call)]
     ways = [c.func for c in calls if len(c.args) == 1 and not c.keywords and isinstance(c.func, ast.Attribute)]
@@ -138,7 +138,7 @@ _METHODS = {"append", "extend", "insert", "pop"}
 
 
 def lists_changed(statements: Iterable[ast.stmt]) -> set[str]:
-    """The names of what may be lists that statements change, or of what holds such lists."""
+    """Return the names of possible lists that statements change, or of what holds such lists."""
     found: set[str] = set()
     for node in (n for s in statements for n in walk(s)):
         changed: ast.AST | None = None
@@ -154,7 +154,7 @@ def lists_changed(statements: Iterable[ast.stmt]) -> set[str]:
 
 
 def read(*nodes: ast.AST | None) -> set[str]:
-    """The names read in ``nodes``, including functions in them; deleted names count, as they must exist."""
+    """Return the names read in ``nodes``, including functions in them; deleted names count, as they must exist."""
     return {
         n.id
         for node in nodes
@@ -165,12 +165,12 @@ def read(*nodes: ast.AST | None) -> set[str]:
 
 
 def read_in_scopes(statements: Iterable[ast.AST]) -> set[str]:
-    """The names that functions and classes in ``statements`` take from around them: they may be read whenever these are called."""
+    """Return the names that functions and classes in ``statements`` take from around them: they may be read at any time."""
     return {name for s in statements for node in own_nodes(s) if isinstance(node, _SCOPES) for name in _free(node)}
 
 
 def _free(scope: ast.AST) -> set[str]:
-    """The names that a function or a class takes from around it."""
+    """Return the free names of a function or a class."""
     body: list[ast.AST] = [scope.body] if isinstance(scope, ast.Lambda) else list(getattr(scope, "body", []))
     declared = {n for b in body for s in own_nodes(b) if isinstance(s, ast.Global | ast.Nonlocal) for n in s.names}
     given = getattr(scope, "args", ast.Pass())  # a class has none
@@ -182,7 +182,7 @@ def _free(scope: ast.AST) -> set[str]:
 
 
 def keeps(names: Iterable[str], *nodes: ast.AST) -> bool:
-    """Whether functions or generators made in ``nodes`` may read ``names`` later, when these hold something else."""
+    """Return whether functions or generators made in ``nodes`` may read ``names`` later, when these hold something else."""
     wanted, at_once = set(names), _at_once(nodes)
     for node in (n for root in nodes for n in walk(root)):
         if id(node) in at_once:
@@ -195,7 +195,7 @@ def keeps(names: Iterable[str], *nodes: ast.AST) -> bool:
 
 
 def _at_once(nodes: Iterable[ast.AST]) -> set[int]:
-    """The functions and generators used on the spot: called, or passed to something that consumes them."""
+    """Return the ids of functions and generators used on the spot: called, or passed to something that consumes them."""
     found: set[int] = set()
     for call in (n for root in nodes for n in walk(root) if isinstance(n, ast.Call)):
         made = [call.func, *(call.func.args if isinstance(call.func, ast.Call) else ())]
@@ -207,13 +207,13 @@ def _at_once(nodes: Iterable[ast.AST]) -> set[int]:
 
 
 def _comprehended(body: Iterable[ast.AST]) -> set[str]:
-    """The names that comprehensions bind."""
+    """Return the names that comprehensions bind."""
     found = [c for b in body for c in own_nodes(b) if isinstance(c, _COMPREHENSIONS)]
     return {n.id for c in found for t in _targets(c) if isinstance(n := t, ast.Name)}
 
 
 def changed_by_scopes(statements: Iterable[ast.AST]) -> set[str]:
-    """The names of this scope that functions inside it declare, and so may change when they are called."""
+    """Return the names of this scope that functions inside it declare, and so may change when they are called."""
     found: set[str] = set()
     for statement in statements:
         for node in walk(statement):
@@ -223,14 +223,14 @@ def changed_by_scopes(statements: Iterable[ast.AST]) -> set[str]:
 
 
 def before_block(statements: Sequence[ast.stmt], after: set[str]) -> set[str]:
-    """The names needed before a block, given those needed ``after`` it."""
+    """Return the names needed before a block, given those needed ``after`` it."""
     for statement in reversed(statements):
         after = before(statement, after)
     return after
 
 
 def before(statement: ast.stmt, after: set[str]) -> set[str]:
-    """The names needed before a statement, given those needed ``after`` it."""
+    """Return the names needed before a statement, given those needed ``after`` it."""
     if isinstance(statement, ast.If):
         return _read_once(statement.test) | before_block(statement.body, after) | before_block(statement.orelse, after)
     if isinstance(statement, ast.For | ast.While):
@@ -251,24 +251,24 @@ def _augmented(statement: ast.stmt) -> set[str]:
 
 
 def before_loop(loop: ast.For | ast.While, after: set[str]) -> set[str]:
-    """The names that are needed before a loop."""
+    """Return the names needed before a loop."""
     return before_iteration(loop, after) | _read_once(loop.iter if isinstance(loop, ast.For) else loop.test)
 
 
 def entering(loop: ast.For | ast.While, after: set[str]) -> set[str]:
-    """The names whose value before an iteration matters in it or later, or after the loop if an iteration leaves it."""
+    """Return the names whose value before an iteration matters in it or later, or after the loop if an iteration leaves it."""
     targets = set(bound_once(loop.target)) if isinstance(loop, ast.For) else set[str]()
     test = _asked(loop)
     return (before_block(loop.body, before_iteration(loop, after)) - targets) | test
 
 
 def _asked(loop: ast.For | ast.While) -> set[str]:
-    """The names that decide whether there is another iteration."""
+    """Return the names that decide whether there is another iteration."""
     return _read_once(loop.test) if isinstance(loop, ast.While) else set(getattr(loop, STOPS, []))
 
 
 def before_iteration(loop: ast.For | ast.While, after: set[str]) -> set[str]:
-    """The names that are needed at the beginning of an iteration, some iterations still to come."""
+    """Return the names needed at the beginning of an iteration that others may follow."""
     needed = set(after)
     test = _asked(loop)
     targets = set(bound_once(loop.target)) if isinstance(loop, ast.For) else set[str]()

@@ -1,4 +1,4 @@
-"""What stands, in the text of a first call, for an operation that is looked at."""
+"""Marks, in the text of a first call, the operations that are examined for lost digits and the like."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tensormagic.capture.staging.analysis.cancelling import (
 )
 from tensormagic.capture.staging.syntax.syntax_trees import cloned, copied, placed_at
 
-CALL = "add"  # NumPy's, beside operators
+CALL = "add"  # NumPy's functions, beside operators
 
 
 def name_of(kind: str, operation: str = "", place: bool = False) -> str:
-    """What an operation of one kind is called by in the text."""
+    """Return the name of the marked form of an operation."""
     return f"__tensor_{kind}_{operation}{'_' * place}_"
 
 
 def looked_at(node: Any, kind: str) -> ast.AST:
-    """What stands for an operation that is looked at, as what ``kind`` says."""
+    """Return a node that marks an operation or its operands, as ``kind`` says."""
     if kind == EXPONENTIAL:
         return _call(name_of(kind), [node])
     node = copied(node)

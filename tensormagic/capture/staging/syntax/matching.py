@@ -1,4 +1,4 @@
-"""``match`` as ``if``, ``elif`` and ``else``: what a pattern asks of a lazy value, it asks of what NumPy would have made."""
+"""Lowers ``match`` to ``if``, ``elif`` and ``else``: a pattern tests a lazy value as it would test NumPy's."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from collections.abc import Sequence
 
 from tensormagic.capture.staging.syntax.syntax_trees import cloned, walk
 
-# calls of these names become calls of the run time
+# calls of these names become calls of run-time functions
 SEQUENCE, CLASS, MAPPING = "__tensor_sequence__", "__tensor_class__", "__tensor_mapping__"
 MEMBER, BETWEEN, BESIDE = "__tensor_member__", "__tensor_between__", "__tensor_beside__"
 
-Alternative = tuple[list[ast.expr], list[ast.stmt]]  # what has to hold of a value, and the names that it then has
+Alternative = tuple[
+    list[ast.expr], list[ast.stmt]
+]  # the tests that a value must pass, and the assignments to names that follow
 
 
 def lowered(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """Statements with ``match`` lowered; functions in them stay unchanged."""
+    """Return statements with ``match`` lowered; functions in them stay unchanged."""
     lowering = _Matches()
     return [s for statement in statements for s in lowering.several(statement)]
 
@@ -26,7 +28,7 @@ class _Matches(ast.NodeTransformer):
         self.serial = itertools.count(1)
 
     def several(self, statement: ast.stmt) -> list[ast.stmt]:
-        """What a statement becomes."""
+        """Return the statements that replace one statement."""
         found = self.visit(statement)
         return found if isinstance(found, list) else [found]
 
@@ -81,7 +83,7 @@ def _all(tests: list[ast.expr]) -> ast.expr:
 
 
 def _alternatives(pattern: ast.pattern, value: ast.expr) -> list[Alternative]:
-    """The alternatives for a value to match; the first one that does binds its names."""
+    """Return the alternatives for a value to match, in order; the first that matches binds its names."""
     if isinstance(pattern, ast.MatchValue):
         return [([ast.Compare(value, [ast.Eq()], [pattern.value])], [])]
     if isinstance(pattern, ast.MatchSingleton):
@@ -111,7 +113,7 @@ def _bound(name: str, value: ast.expr) -> ast.stmt:
 
 
 def _either(found: list[Alternative]) -> list[Alternative]:
-    """Several alternatives as one, if none binds a name."""
+    """Return several alternatives as one, if none binds a name."""
     if len(found) == 1 or any(binds or not tests for tests, binds in found):
         return found
     return [([ast.BoolOp(ast.Or(), [_all(tests) for tests, _ in found])], [])]
@@ -120,7 +122,7 @@ def _either(found: list[Alternative]) -> list[Alternative]:
 def _of_parts(
     first: ast.expr, parts: Sequence[tuple[ast.pattern, ast.expr]], last: Sequence[ast.stmt] = ()
 ) -> list[Alternative]:
-    """What matches where ``first`` holds and each of some parts matches its pattern."""
+    """Return the alternatives that match where ``first`` holds and each of some parts matches its pattern."""
     ways = itertools.product(*(_alternatives(pattern, value) for pattern, value in parts))
     return [
         ([first, *(t for tests, _ in way for t in tests)], [*(b for _, binds in way for b in binds), *last])

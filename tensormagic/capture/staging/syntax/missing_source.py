@@ -1,4 +1,4 @@
-"""Functions without source text: they may catch errors without anybody being told when."""
+"""Functions without source text: they may catch errors where capture cannot see it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,17 @@ from tensormagic.capture.staging.trials.trial import fail_trial, trial
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.modules import is_users
 
-_QUIET = {"errstate", "catch_warnings", contextlib.nullcontext.__name__, "redirect_stdout"}  # that catch no error
+_QUIET = {
+    "errstate",
+    "catch_warnings",
+    contextlib.nullcontext.__name__,
+    "redirect_stdout",
+}  # managers that catch no error
 _MATCHES = {"CHECK_EXC_MATCH", "CHECK_EG_MATCH"}
 
 
 def as_caught(function: FunctionType) -> Callable[..., Any]:
-    """``function``, called in a cell as if in a ``try``, if its source is not available and it may catch errors.
+    """Return ``function``, called in a cell as if in a ``try``, if its source is not available and it may catch errors.
 
     Raises
     ------
@@ -48,9 +53,9 @@ def as_caught(function: FunctionType) -> Callable[..., Any]:
 
 
 def _may_catch(function: FunctionType) -> bool:
-    """Whether a function of the user's catches errors."""
+    """Return whether a function is the user's and may catch errors."""
     name = function.__code__.co_filename
-    if name.startswith("<"):  # which a library may have made, too
+    if name.startswith("<"):  # a library may have made it, too
         file = function.__globals__.get("__file__")
         users = not name.startswith("<frozen") and (file is None or is_users(str(file)))
     else:
@@ -60,7 +65,7 @@ def _may_catch(function: FunctionType) -> bool:
 
 @lru_cache(maxsize=4096)
 def _catches(code: CodeType) -> bool:
-    """Whether code has an exception handler, a ``finally`` that jumps, or a ``with`` with an unknown manager."""
+    """Return whether code has an exception handler, a ``finally`` that jumps, or a ``with`` with an unknown manager."""
     steps = list(dis.get_instructions(code))
     gone_on = [s for s, then in pairwise(steps) if s.opname == "POP_EXCEPT" and then.opname != "RERAISE"]
     withs = list(filter(enters, steps))
@@ -71,7 +76,7 @@ def _catches(code: CodeType) -> bool:
 
 
 def _names_at(one: dis.Instruction, steps: list[dis.Instruction]) -> set[str]:
-    """The names in the expression that an instruction is of."""
+    """Return the names in the expression that an instruction belongs to."""
     if one.positions is None:
         return set()
     around = (one.positions.lineno, one.positions.col_offset), (one.positions.end_lineno, one.positions.end_col_offset)

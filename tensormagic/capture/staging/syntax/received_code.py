@@ -1,7 +1,8 @@
 """Code that came from another process, and where its source text is.
 
-What pickles functions by value may leave out the files of their code, or the file has another text here. Code is therefore
-known by a mark, which is the same in every process, and is given the file that has its text when it is met first.
+Pickles of functions by value may leave out the files of their code, or the file has another text here. Code is
+therefore known by a mark, which is the same in every process, and is given the file that has its text when it is
+first met.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any, cast
 
-_UNKNOWN = "<dynamic-code>"  # the file of all code that cloudpickle brings, from its version 3.1.3 on
+_UNKNOWN = "<dynamic-code>"  # the file name of all code that cloudpickle brings, from its version 3.1.3 on
 _files: dict[int, str] = {}
 
 
@@ -27,7 +28,7 @@ def arrive(name: str, text: str, marks: Iterable[int]) -> None:
     for known in marks:
         _files[known] = own
     if not linecache.getlines(_UNKNOWN):
-        _keep(_UNKNOWN, "# code from another process\n")  # which makes it the user's
+        _keep(_UNKNOWN, "# code from another process\n")  # a name that makes it count as the user's
 
 
 def _keep(name: str, text: str) -> None:
@@ -35,7 +36,7 @@ def _keep(name: str, text: str) -> None:
 
 
 def located(code: CodeType) -> CodeType:
-    """``code`` with the file that has its text, where it has arrived; else itself."""
+    """Return ``code`` with the file that has its text, where that has arrived; else itself."""
     own = _files.get(mark(code)) if _files else None
     return code if own is None or own == code.co_filename else renamed(code, own)
 
@@ -48,12 +49,12 @@ def locate(function: FunctionType) -> None:
 
 @lru_cache(maxsize=4096)
 def mark(code: CodeType) -> int:
-    """The same number for the same code on the same lines, in any file and any process."""
+    """Return a checksum that is the same for the same code on the same lines, in any file and any process."""
     return zlib.crc32(repr(parts_of(code)).encode())
 
 
 def parts_of(value: Any) -> Any:
-    """The part of a value that :func:`mark` hashes: code without its file, sets sorted."""
+    """Return the part of a value that :func:`mark` hashes: code without its file, sets sorted."""
     if isinstance(value, CodeType):
         own = (value.co_name, value.co_firstlineno, value.co_code, value.co_linetable, value.co_names)
         return (*own, parts_of(value.co_consts))
@@ -65,6 +66,6 @@ def parts_of(value: Any) -> Any:
 
 
 def renamed(code: CodeType, filename: str) -> CodeType:
-    """Code moved to another file, including nested code."""
+    """Return code moved to another file, including nested code."""
     constants = tuple([renamed(c, filename) if isinstance(c, CodeType) else c for c in code.co_consts])
     return code.replace(co_filename=filename, co_consts=constants)

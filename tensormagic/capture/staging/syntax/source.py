@@ -1,4 +1,4 @@
-"""Staged code: the rewritten syntax of a cell or a function, compiled, with the run time put into its constants."""
+"""Compiles staged code: the rewritten syntax of a cell or a function, with the run-time module among its constants."""
 
 from __future__ import annotations
 import __future__
@@ -38,8 +38,8 @@ _FUTURE: int = functools.reduce(
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
-_staged = Alive[CodeType]()  # what was rewritten already
-_plain: dict[Any, CodeType] = {}  # the code of a cell's functions as it was written, by where it stands
+_staged = Alive[CodeType]()  # code that was staged already
+_plain: dict[Any, CodeType] = {}  # the code of a cell's functions as it was written, by its position
 
 
 # compiled code --------------------------------------------------------------------------------------------------------
@@ -47,7 +47,7 @@ _plain: dict[Any, CodeType] = {}  # the code of a cell's functions as it was wri
 
 @contextlib.contextmanager
 def _told_already() -> Generator[None]:
-    """What Python says of syntax, it has said where the user's code was compiled first: here it is silent, and no error."""
+    """Suppress warnings about syntax, which Python gave where the user's code was compiled first."""
     with warnings.catch_warnings(action="ignore", category=SyntaxWarning):
         warnings.simplefilter("ignore", DeprecationWarning)  # of escapes in texts, before Python 3.12
         yield
@@ -56,17 +56,17 @@ def _told_already() -> Generator[None]:
 def compiled(
     tree: ast.Module | ast.Expression, filename: str, mode: str, flags: int = 0, owner: str = "<module>"
 ) -> CodeType:
-    """Compile rewritten syntax, of the function ``owner``."""
+    """Compile rewritten syntax of the function ``owner``."""
     return _finished(compile(tree, filename, mode, flags=flags, dont_inherit=True), owner)
 
 
 def is_part(code: CodeType) -> bool:
-    """Whether code is a block of a function that was made a function here: tracebacks call it as that function is called."""
+    """Return whether code is a block that was made a function here: tracebacks call it by the name of the user's function."""
     return PART in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def is_part_of(code: CodeType, around: CodeType) -> bool:
-    """Whether code is a block of ``around``, or of the same function as that."""
+    """Return whether code is a block of ``around``, or of the same function as that."""
     return is_part(code) and (code.co_filename, code.co_name) == (around.co_filename, around.co_name)
 
 
@@ -91,9 +91,12 @@ def _constant(value: Any, owner: str) -> Any:
 def staged_cell(
     body: ast.Module, last: ast.Expression | None, filename: str, after: set[str]
 ) -> tuple[CodeType, CodeType | None]:
-    """A cell's statements and last expression; the names ``after`` are returned. The syntax tree is consumed."""
+    """Return the code of a cell's statements and of its last expression; the names ``after`` are needed later.
+
+    The syntax tree is consumed.
+    """
     if any(isinstance(n, _FUNCTIONS) for n in walk(body)):
-        with _told_already():  # as it is staged, it is told
+        with _told_already():  # the warnings come when the staged code is compiled
             plain = compile(body, filename, "exec", dont_inherit=True)
         _keep_plain(plain)
     staging = Staging()
@@ -103,17 +106,17 @@ def staged_cell(
     tree = ast.Module(staging.module(body.body, needed), body.type_ignores)
     end = None
     if last is not None:
-        end = compiled(ast.Expression(staging.visit(last.body)), filename, "eval")  # every node of it has its place
+        end = compiled(ast.Expression(staging.visit(last.body)), filename, "eval")  # every node of it has a position
     return _by_name(compiled(placed(tree), filename, "exec")), end
 
 
 def _by_name(code: CodeType) -> CodeType:
-    """A cell's code that binds its variables by the mapping that it is run in, which may be no plain dictionary.
+    """Return a cell's code that binds its variables through the mapping that it is run in, which may be no plain dictionary.
 
     Python binds them as globals where a function inside declares them so, as the parts of loops and branches do.
     """
     steps = bytearray(code.co_code)
-    steps[::2] = steps[::2].replace(_BY_GLOBAL, _BY_MAPPING)  # every second byte says what is done
+    steps[::2] = steps[::2].replace(_BY_GLOBAL, _BY_MAPPING)  # every second byte is an opcode
     return code.replace(co_code=bytes(steps))
 
 
@@ -124,29 +127,29 @@ def _keep_plain(code: CodeType) -> None:
 
 
 def _where(code: CodeType) -> Any:
-    """What tells the code of one function from that of another; of two lambdas in one line, where their bodies begin."""
+    """Return the key that tells the code of one function from another's; for two lambdas in one line, where their bodies begin."""
     start = min(_positions(code), default=None) if code.co_name == "<lambda>" else None
     return code.co_filename, code.co_name, code.co_firstlineno, start and start[:2]
 
 
 def _positions(code: CodeType) -> list[tuple[int, int, int, int]]:
-    """The source ranges of instructions: first line and column, last line and column."""
+    """Return the source ranges of instructions: first line and column, last line and column."""
     found = [(a, c, b, d) for a, b, c, d in code.co_positions() if None not in {a, b, c, d}]
     return [p for p in found if p[1:2] + p[3:] != (0, 0)]  # type: ignore[misc]
 
 
 def as_written(function: FunctionType, space: dict[str, Any]) -> FunctionType:
-    """A function of a cell without staging, over other globals, for calls outside captured code."""
+    """Return a function of a cell without staging, over other globals, for calls outside captured code."""
     return rebound(function, code_as_written(function), space)
 
 
 def code_as_written(function: FunctionType) -> CodeType:
-    """The code of a function without staging."""
+    """Return the code of a function without staging."""
     return _plain.get(_where(function.__code__), function.__code__)
 
 
 def syntax_of(code: CodeType) -> ast.FunctionDef | ast.Lambda | None:
-    """The syntax of a function of the user's, as it was written; not to be changed. None where it is not to be had."""
+    """Return the syntax of a function of the user's as it was written, not to be changed; None where it is not available."""
     node = found(code)
     if not isinstance(node, ast.FunctionDef | ast.Lambda):
         return None
@@ -154,12 +157,12 @@ def syntax_of(code: CodeType) -> ast.FunctionDef | ast.Lambda | None:
 
 
 def found(code: CodeType) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
-    """The syntax of a user's function at its place; callers must check that its names are among those of the code."""
+    """Return the syntax found at the position of a user's function; callers must check that its names are among the code's."""
     return _found(code) if is_stageable(code) else None
 
 
 def calls_of(code: CodeType) -> tuple[str, ...] | None:
-    """What a function of the user's calls, if its code is simple: see :func:`called_by`."""
+    """Return the names that a function of the user's calls, if its code is simple: see :func:`called_by`."""
     node = syntax_of(code)
     if node is None:
         return None
@@ -168,7 +171,7 @@ def calls_of(code: CodeType) -> tuple[str, ...] | None:
 
 @lru_cache(maxsize=4096)
 def code_with_formulas(code: CodeType) -> CodeType | None:
-    """The code of a function of the user's that asks before it computes the formulas in it; None where it cannot be made."""
+    """Return the code of a user's function that checks operands before computing the formulas in it; None where it cannot be made."""
     node = syntax_of(code)
     if node is None or not formulas.are_in(node):
         return code
@@ -183,11 +186,11 @@ def code_with_formulas(code: CodeType) -> CodeType | None:
 
 
 def compiled_anew(node: ast.FunctionDef, code: CodeType) -> CodeType:
-    """The code of a function without free names whose syntax was changed: a node of its own, whose parts may be shared."""
+    """Return the code of a changed function without free names; its root node is owned, its parts may be shared."""
     node.decorator_list, node.returns, node.args = [], None, copied(node.args)
     node.args.defaults = [
         ast.copy_location(ast.Constant(None), d) for d in node.args.defaults
-    ]  # they are there already
+    ]  # the function already has them
     node.args.args = [ast.copy_location(ast.arg(a.arg), a) for a in node.args.args]
     with _told_already():
         whole = compile(
@@ -197,7 +200,7 @@ def compiled_anew(node: ast.FunctionDef, code: CodeType) -> CodeType:
 
 
 def written_again(function: FunctionType) -> None:
-    """Give a function of a cell the code that the user wrote: for everything that holds it."""
+    """Give a function of a cell the code that the user wrote, in place: for everything that holds it."""
     code = code_as_written(function)
     if code is not function.__code__ and code.co_freevars == function.__code__.co_freevars:
         if function.__qualname__ == function.__code__.co_qualname:
@@ -213,7 +216,7 @@ def written_again(function: FunctionType) -> None:
 
 
 def staged(function: FunctionType) -> FunctionType:
-    """``function`` with its control flow staged; itself, where its source is not the user's or is not found."""
+    """Return ``function`` with its control flow staged; itself, where its source is not the user's or is not found."""
     locate(function)
     code = staged_code(function.__code__)
     return function if code is None or code is function.__code__ else rebound(function, code, function.__globals__)
@@ -222,7 +225,7 @@ def staged(function: FunctionType) -> FunctionType:
 def rebound(
     function: FunctionType, code: CodeType, space: dict[str, Any], cells: dict[str, CellType] | None = None
 ) -> FunctionType:
-    """``function`` with other code and globals and, if given, other closure cells."""
+    """Return ``function`` with other code and globals and, if given, other closure cells."""
     own = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)) | (cells or {})
     closure = tuple(own[name] for name in code.co_freevars)
     made = FunctionType(code, space, function.__name__, function.__defaults__, closure)
@@ -235,7 +238,7 @@ def rebound(
 
 
 def staged_code(code: CodeType) -> CodeType | None:
-    """The staged code of a user's function; None where there is none to be had."""
+    """Return the staged code of a user's function; None where it cannot be staged."""
     return code if code in _staged else _staged_in(code.co_filename, code)
 
 
@@ -246,23 +249,23 @@ def _staged_in(_filename: str, code: CodeType) -> CodeType | None:
 
 
 def was_staged(function: Any) -> bool:
-    """Whether the code of a function, or of a method, is staged code."""
+    """Return whether the code of a function, or of a method, is staged code."""
     return getattr(getattr(function, "__func__", function), "__code__", None) in _staged
 
 
 def _stage(code: CodeType) -> CodeType | None:
     node = _found(code)
     if node is None or not _identifiers(node).issuperset((*code.co_freevars, *code.co_names)):
-        return None  # not its source, or not any more
+        return None  # not its source, or no longer
     node = cloned(node)
     node.args.defaults = [
         ast.copy_location(ast.Constant(None), d) for d in node.args.defaults
-    ]  # they are there already
+    ]  # the function already has them
     node.args.kw_defaults = [d and ast.copy_location(ast.Constant(None), d) for d in node.args.kw_defaults]
     if isinstance(node, ast.Lambda):
         made: ast.stmt = ast.copy_location(ast.Return(Staging().visit(node)), node)
     else:
-        node.lineno = _first_line(node)  # where Python has a function begin
+        node.lineno = _first_line(node)  # the line at which Python says that the function begins
         node.decorator_list, node.returns = [], None
         if hasattr(node, "type_params"):  # from Python 3.12 on; where the code reads one, it is in a cell
             setattr(node, "type_params", [])  # noqa: B010 (the types are those of 3.11)
@@ -283,7 +286,7 @@ def _stage(code: CodeType) -> CodeType | None:
 
 
 def _renamed(code: CodeType, own: str, name: str) -> CodeType:
-    """Staged code whose functions and classes are called by the function that the user wrote: ``f.<locals>.Point``."""
+    """Return staged code whose inner functions and classes are named as in the function that the user wrote: ``f.<locals>.Point``."""
 
     def renamed(value: Any) -> Any:
         if isinstance(value, CodeType):
@@ -297,7 +300,7 @@ def _renamed(code: CodeType, own: str, name: str) -> CodeType:
 
 
 def _identifiers(node: ast.AST) -> set[str]:
-    """Every name in a function's source; with ``__class__``, where ``super`` is among them."""
+    """Return every name in a function's source, with ``__class__`` if ``super`` is among them."""
     found: set[str] = set()
     for n in walk(node):
         for field in _naming(n.__class__):
@@ -315,12 +318,12 @@ _NAMING = ("id", "attr", "arg", "name", "module", "asname")
 
 @functools.cache
 def _naming(kind: type[ast.AST]) -> tuple[str, ...]:
-    """The fields of a kind of node that may hold names."""
+    """Return the fields of a kind of node that may hold names."""
     return tuple([name for name in _NAMING if name in kind._fields])
 
 
 def _found(code: CodeType) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
-    """The syntax of a function."""
+    """Return the syntax of a function, found by its name, line and parameters in its file; None if it is not there."""
     lines = linecache.getlines(code.co_filename)
     tree = _parsed(code.co_filename, _own_lines(code, lines)) or _parsed(code.co_filename, "".join(lines))
     if tree is None:
@@ -336,13 +339,13 @@ def _found(code: CodeType) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambd
 
 
 def text_of(code: CodeType) -> str:
-    """The text that the syntax of a function was read from, at its place."""
+    """Return the text that the syntax of a function is parsed from, with lines in place."""
     lines = linecache.getlines(code.co_filename)
     return _own_lines(code, lines) or "".join(lines)
 
 
 def _own_lines(code: CodeType, lines: list[str]) -> str:
-    """The text of a function's file reduced to the function's own lines, at their places; empty for a lambda.
+    """Return the text of a function's file reduced to the function's own lines, at their places; empty for a lambda.
 
     Parsing a whole file for one function takes long. A text that is cut too short is a syntax error.
     """
@@ -360,7 +363,7 @@ def _own_lines(code: CodeType, lines: list[str]) -> str:
 
 
 def _is_within(line: str, margin: int) -> bool:
-    """Whether a line may belong to the block before it, whose head stands at ``margin``."""
+    """Return whether a line may belong to the block before it, whose head stands at ``margin``."""
     text = line.lstrip()
     return not text or text.startswith(("#", ")")) or len(line) - len(text) > margin
 

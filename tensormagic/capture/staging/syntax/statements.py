@@ -1,8 +1,8 @@
-"""Statements that decide, as calls of the run time with functions for their blocks; the scopes that they stand in.
+"""Rewrites statements that branch or loop as calls of the run time with functions for their blocks, scope by scope.
 
-``if``, ``for`` and ``while`` become functions for their blocks, which share the names of the code around them, and a call
-that is told which names the blocks bind and which are needed afterwards. Their expressions become calls in ``expressions.py``.
-Every node keeps the line and the columns of what it came from.
+``if``, ``for`` and ``while`` become functions for their blocks, which share the names of the code around them, and a
+call that is told which names the blocks bind and which are needed afterwards. ``expressions.py`` rewrites the
+expressions in them. Every node keeps the line and the columns of its origin.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _UNBRANCHED = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Import, a
 
 
 def _plainly(call: ast.expr, written: ast.For | ast.While, like: ast.AST) -> ast.stmt:
-    """What remains of a loop after its call, for Python to run as ``written``."""
+    """Return what remains of a loop after its run-time call: Python runs it as ``written`` over the items left."""
     return placed_at(ast.With([ast.withitem(call, ast.Name(LEFT, ast.Store()))], [written]), like)
 
 
 def _swallows(statement: ast.Try | ast.TryStar) -> bool:
-    """Whether ``finally`` discards an error by jumping elsewhere."""
+    """Return whether ``finally`` discards an error by jumping elsewhere."""
     leaves = ast.Return | ast.Break | ast.Continue
     return any(isinstance(s, leaves) for f in statement.finalbody for s in walk(f))
 
 
 def _attempted(statement: Any) -> Any:
-    """A ``try`` whose body knows that errors of it are caught."""
+    """Return a ``try`` whose body runs in a context in which its errors are known to be caught."""
     if statement.handlers or _swallows(statement):
         body = [BareNames().visit(s) for s in statement.body]
         inside = ast.With([ast.withitem(_call("attempting", statement))], body)
@@ -55,7 +55,7 @@ def _attempted(statement: Any) -> Any:
 
 
 def _fixed(statement: ast.AST) -> bool:
-    """Whether a statement holds something that has to stay in the function that it stands in."""
+    """Return whether a statement must stay in its function: it suspends, looks at the frame, or catches errors in special ways."""
     return any(
         isinstance(n, SUSPEND)
         or looks_at_frame(n)
@@ -67,13 +67,13 @@ def _fixed(statement: ast.AST) -> bool:
 
 
 class Staging(Expressions):
-    """Rewrites the code of a cell, or of a function."""
+    """Rewrites the statements of a cell, or of a function."""
 
     # whole pieces of code ---------------------------------------------------------------------------------------------
 
     def module(self, statements: list[ast.stmt], after: set[str]) -> list[ast.stmt]:
-        """The statements of a cell; the names ``after`` are needed later."""
-        if all(isinstance(s, _UNBRANCHED) for s in statements):  # nothing asks which names are needed
+        """Return the statements of a cell, rewritten; the names ``after`` are needed later."""
+        if all(isinstance(s, _UNBRANCHED) for s in statements):  # nothing needs to know which names are needed
             return [self._within(s) for s in statements]
         self.scope = Scope("module", always=liveness.read_in_scopes(statements))
         self.scope.changing = liveness.changed_by_scopes(statements)
@@ -84,7 +84,7 @@ class Staging(Expressions):
         return self.block(lowered, after)
 
     def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, first_line: int = 0) -> None:
-        """The body of a function, in place; ``first_line`` is its own, where decorators were taken off it."""
+        """Rewrite the body of a function in place; ``first_line`` is its own line, where its decorators were removed."""
         outer, self.scope = self.scope, Scope("function")
         if isinstance(node, ast.AsyncFunctionDef) or any(map(_fixed, node.body)):
             node.body = [self._within(s) for s in node.body]
@@ -107,7 +107,7 @@ class Staging(Expressions):
         self.scope = outer
 
     def block(self, statements: Sequence[ast.stmt], after: set[str]) -> list[ast.stmt]:
-        """A block; the names ``after`` are needed after it."""
+        """Return a block, rewritten; the names ``after`` are needed after it."""
         needed = [after]
         for statement in reversed(statements):
             needed.append(liveness.before(statement, needed[-1]))
@@ -119,7 +119,7 @@ class Staging(Expressions):
     # statements -------------------------------------------------------------------------------------------------------
 
     def statement(self, statement: ast.stmt, after: set[str]) -> list[ast.stmt]:
-        """One statement; the names ``after`` are needed after it."""
+        """Return what one statement becomes; the names ``after`` are needed after it."""
         if self.scope.kind == "class" or (self.scope.kind == "module" and _fixed(statement)):
             return [self._within(statement)]
         if isinstance(statement, ast.If):
@@ -139,11 +139,11 @@ class Staging(Expressions):
         return [self._within(statement)]
 
     def _within(self, node: ast.stmt) -> Any:
-        """A statement with its expressions rewritten."""
+        """Return a statement with its expressions rewritten."""
         return self.visit(node)
 
     def _parts(self, statement: Any, after: set[str]) -> None:
-        """The blocks and the expressions of a statement that stays one."""
+        """Rewrite the blocks and expressions of a statement that stays a statement, in place."""
         for part in (*getattr(statement, "handlers", []), *getattr(statement, "cases", [])):
             part.body = self.block(part.body, after)
         for name in ("body", "orelse", "finalbody"):
@@ -161,7 +161,7 @@ class Staging(Expressions):
         return [*names, *sorted(self.scope.changing - set(names))]
 
     def _part(self, name: str, body: list[ast.stmt], names: Iterable[str], like: ast.AST, *given: str) -> ast.stmt:
-        """A function for a block, which binds ``names`` of the code around it."""
+        """Return a function definition for a block, which binds ``names`` of the code around it."""
         names = list(names)
         self.scope.captured.update(dict.fromkeys(names))
         outside = [n for n in names if self.scope.kind == "module" or n in self.scope.shared]
@@ -295,7 +295,7 @@ class Staging(Expressions):
 
 
 def _annotations(statement: ast.stmt) -> list[ast.stmt]:
-    """The annotations of names within a loop or a branch of a cell, whose blocks become functions."""
+    """Return bare annotations for the names annotated within a loop or a branch of a cell, whose blocks become functions."""
     if isinstance(statement, _UNBRANCHED):
         return []
     found = [n for n in liveness.own_nodes(statement) if isinstance(n, ast.AnnAssign) and n.simple]
@@ -303,7 +303,7 @@ def _annotations(statement: ast.stmt) -> list[ast.stmt]:
 
 
 def _plain(statement: ast.stmt) -> ast.stmt:
-    """A statement of a block that has become a function: an annotated name may not be shared."""
+    """Return a statement for a block that has become a function, where an annotated name may not be shared."""
     if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
         if statement.value is None:
             return ast.copy_location(ast.Pass(), statement)

@@ -1,4 +1,4 @@
-"""Syntax trees: what is below a node, and copies. Like ``ast.walk`` and ``copy.deepcopy``, and quicker: trees are looked through often."""
+"""Syntax trees: child nodes, walks and copies, like ``ast.walk`` and ``copy.deepcopy`` but faster, since trees are visited often."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _BARE = {
 
 @cache
 def parts_of(kind: type[ast.AST]) -> tuple[str, ...]:
-    """The fields of a kind of node that may hold nodes."""
+    """Return the fields of a kind of node that may hold nodes."""
     none = issubclass(kind, ast.Constant | ast.MatchSingleton | ast.Global | ast.Nonlocal)
     named = issubclass(kind, getattr(ast, "TypeAlias", ()))  # from Python 3.12 on: the one name that is a node
     return () if none else tuple([name for name in kind._fields if name not in _BARE or (named and name == "name")])
 
 
 def children(node: ast.AST) -> list[ast.AST]:
-    """The child nodes, without operators and contexts."""
+    """Return the child nodes, without operators and contexts."""
     found: list[ast.AST] = []
     values: dict[str, Any] = node.__dict__
     for name in parts_of(node.__class__):
@@ -38,16 +38,16 @@ def children(node: ast.AST) -> list[ast.AST]:
 
 
 def walk(root: ast.AST) -> Iterator[ast.AST]:
-    """``root`` and everything below it but operators and contexts, level by level."""
+    """Yield ``root`` and everything below it but operators and contexts, level by level."""
     pending = [root]
-    for node in pending:  # which grows
+    for node in pending:  # the list grows meanwhile
         yield node
         if parts_of(node.__class__):
             pending += children(node)
 
 
 def placed(tree: _Node) -> _Node:
-    """``tree``, where nodes without a place stand where the one around them does; like ``ast.fix_missing_locations``."""
+    """Give nodes without a position that of their parent, like ``ast.fix_missing_locations``; return ``tree``."""
     pending: list[tuple[ast.AST, tuple[int, ...]]] = [(tree, (1, 0, 1, 0))]
     while pending:
         node, place = pending.pop()
@@ -62,7 +62,7 @@ def placed(tree: _Node) -> _Node:
 
 
 def placed_at(node: _Node, like: ast.AST) -> _Node:
-    """A new node with the position of ``like``, also for inner nodes without one; a node that has a position is not entered."""
+    """Give a new node the position of ``like``, and inner nodes without one, too; return it. A part that has a position is not entered."""
     there: dict[str, Any] = like.__dict__
     place = {name: there[name] for name in _PLACE if name in there}
     pending: list[ast.AST] = [node]
@@ -78,7 +78,7 @@ _PLACE = ("lineno", "col_offset", "end_lineno", "end_col_offset")
 
 
 def cloned(node: _Node) -> _Node:
-    """A tree of its own like ``node``; operators and contexts are shared, as the parser shares them."""
+    """Return a deep copy of a tree; operators and contexts are shared, as the parser shares them."""
     made: _Node = node.__class__.__new__(node.__class__)
     own: dict[str, Any] = made.__dict__
     own.update(node.__dict__)
@@ -92,7 +92,7 @@ def cloned(node: _Node) -> _Node:
 
 
 def copied(node: _Node) -> _Node:
-    """A node of its own with the same parts."""
+    """Return a shallow copy of a node."""
     made: _Node = node.__class__.__new__(node.__class__)
     made.__dict__.update(node.__dict__)
     return made
@@ -102,7 +102,7 @@ _Change = Callable[[ast.AST, ast.AST], ast.AST]
 
 
 def changed(node: _Node, change: _Change, lines: Collection[int]) -> _Node:
-    """A function like ``node`` with changed parts; unchanged parts are shared, but the root is a copy.
+    """Return a function like ``node`` with changed parts; unchanged parts are shared, but the root is a copy.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def changed(node: _Node, change: _Change, lines: Collection[int]) -> _Node:
 
 
 def _changed(node: Any, change: _Change, lines: frozenset[int]) -> Any:
-    """What stands for a statement, or for an expression."""
+    """Return what replaces a statement or an expression; the node itself if nothing in it changes."""
     whole = not isinstance(node, ast.stmt) or not lines.isdisjoint(range(node.lineno, (node.end_lineno or 0) + 1))
     before: dict[str, Any] = node.__dict__
     now: dict[str, Any] = {}

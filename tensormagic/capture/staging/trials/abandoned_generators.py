@@ -1,4 +1,4 @@
-"""Cleans up after an abandoned capture: suspended generators, which would otherwise finish later and repeat their effects."""
+"""Closes suspended generators of an abandoned capture, which would otherwise finish later and repeat their effects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from tensormagic.capture.hooks import run_time
 from tensormagic.capture.staging.trials.attributes import is_users_class
 
-_MOST = 10_000  # objects that are looked at
+_MOST = 10_000  # objects that are visited, at most
 _PLAIN = {list, tuple, dict, set, zip, map, filter, enumerate, reversed}
 
 
@@ -26,13 +26,13 @@ def ending_generators(given_up: Callable[[Exception], bool]) -> Generator[None]:
     except Exception as error:
         if given_up(error):
             for one in _left_by(error):
-                with suppress(BaseException):  # which nobody would see
+                with suppress(BaseException):  # errors that nobody would see
                     one.close()
         raise
 
 
 def _left_by(error: Exception) -> list[GeneratorType[Any, Any, Any]]:
-    """The generators of staged code that variables of the code reach that has raised an error, the innermost code last."""
+    """Return the suspended generators of staged code that the failed code's variables reach, the innermost code's last."""
     found: list[GeneratorType[Any, Any, Any]] = []
     seen: dict[int, Any] = {}
     pending = [*_held_by(error)]

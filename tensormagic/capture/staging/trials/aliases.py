@@ -1,4 +1,4 @@
-"""Which names share an array: whether a name that a loop both stores into and rebinds is the only reference."""
+"""Finds references to an array: whether a name that a loop both stores into and rebinds is the only one."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from tensormagic.ir.modules import is_users, module_of
 from tensormagic.ops.effects.checks import REQUIRE
 from tensormagic.ops.leaf import INPUT
 
-_DEPTH = 6  # of containers in containers
-_MOST = 1_000_000  # objects that are looked at
+_DEPTH = 6  # depth of nested containers
+_MOST = 1_000_000  # objects that are visited, at most
 _NUMBERS = {np.dtype(c).type for c in "?bhilqBHILQefdFD"}
 _ATOMS = {int, float, complex, bool, str, bytes, type(None), np.ndarray, ModuleType, CodeType, FrameType, *_NUMBERS}
 _ARRAYS = (Tensor, Place)
-# Of these no object keeps the user's arrays in its attributes.
+# No object of these classes keeps the user's arrays in its attributes.
 _TESTS = {"_pytest", "pytest", "pluggy", "hypothesis"}
 _LIBRARIES = {"numpy", "tensormagic", "builtins", "IPython", "ipykernel", *_TESTS}
-# What captures, and holds no value of the user's.
+# Our own modules, whose objects hold no value of the user's.
 _MACHINERY = {
     "tensormagic.capture.context",
     "tensormagic.capture.inputs.namespace",
@@ -41,7 +41,7 @@ _MACHINERY = {
 
 @contextmanager
 def holding(value: Any) -> Generator[None]:
-    """Record, while an iteration runs, that the sequence being iterated over references its arrays, without any variable for it."""
+    """Record, for the block, that the sequence being iterated over references its arrays, without any variable for it."""
     capture = context.current()
     if capture is None:
         yield
@@ -54,7 +54,7 @@ def holding(value: Any) -> Generator[None]:
 
 
 def is_own(buffer: Buffer, slots: Sequence[Slot], held: Sequence[Any] = ()) -> bool:
-    """Whether an array was made by the captured code and is reachable only through the variables ``slots``.
+    """Return whether an array was made by the captured code and is reachable only through the variables ``slots``.
 
     ``held`` are further objects to search, beside variables and sequences being iterated over.
     """
@@ -70,12 +70,12 @@ def _was_made(buffer: Buffer) -> bool:
         first = first.args[0]
     given = (
         first.op is INPUT and bool(buffer.name) and not buffer.alias.from_region
-    )  # an argument, which whoever calls may know
+    )  # an argument, to which the caller may hold a reference
     return not (given or buffer.array is not None or buffer.shared or buffer.alias.beside)
 
 
 def lead_elsewhere(wanted: Sequence[Any], slots: Sequence[Slot]) -> bool:
-    """Whether more than the variables ``slots`` lead to one of the ``wanted`` objects: what loops go over, or a caller, does."""
+    """Return whether a ``wanted`` object is reachable by more than the variables ``slots``: from an iterated sequence, or a caller."""
     capture = context.current()
     if capture is not None and any(id(w) in capture.callers.containers for w in wanted):
         return True
@@ -84,7 +84,7 @@ def lead_elsewhere(wanted: Sequence[Any], slots: Sequence[Slot]) -> bool:
 
 
 def _others(slots: Sequence[Slot]) -> Iterator[Any]:
-    """The values of the running code's variables, except ``slots``."""
+    """Yield the values of the running code's variables, except ``slots``."""
     frame: FrameType | None = inspect.currentframe()
     names = {s.name for s in slots}
     keys = {(id(s.holder), s.key) for s in slots}
@@ -102,7 +102,7 @@ def _others(slots: Sequence[Slot]) -> Iterator[Any]:
 
 
 def _lead_to(values: Iterable[Any], wanted: Iterable[Any], slots: Sequence[Slot]) -> bool:
-    """Whether values lead to one of the ``wanted`` objects, through containers in containers; very many values are taken to."""
+    """Return whether values lead to a ``wanted`` object through nested containers; True if there are too many to search."""
     goals = {id(w) for w in wanted}
     seen = {id(s.holder) for s in slots}
     level = list(values)
@@ -126,7 +126,7 @@ def _lead_to(values: Iterable[Any], wanted: Iterable[Any], slots: Sequence[Slot]
 
 
 def _leads_nowhere(values: list[Any], goals: set[int]) -> bool:
-    """Whether a list is known to lead to no goal, since it holds nothing but numbers and arrays of their own: told at once for all."""
+    """Return whether a list leads to no goal because it holds only numbers and unaliased arrays: a quick check of all at once."""
     kinds = set(map(type, values)) - _ATOMS
     if not all(issubclass(k, Tensor) for k in kinds) or not goals.isdisjoint(map(id, values)):
         return False
@@ -135,13 +135,13 @@ def _leads_nowhere(values: list[Any], goals: set[int]) -> bool:
 
 
 def _reaches(value: Tensor | Place, goals: set[int]) -> bool:
-    """Whether an array is in memory that one of the goals may be in."""
+    """Return whether an array may share memory with one of the goals."""
     buffer = (value if isinstance(value, Place) else value.place).buffer
     return id(buffer) in goals or (bool(buffer.alias.of) and not goals.isdisjoint(map(id, reach(buffer))))
 
 
 def _parts(value: Any, seen: set[int]) -> Iterable[Any]:
-    """What a container, an iterator, a function or an object of the user's holds."""
+    """Return the objects that a container, an iterator, a function or an object of the user's holds."""
     if isinstance(value, dict):
         return list(value.values())
     if isinstance(value, list | tuple | set):
@@ -151,7 +151,7 @@ def _parts(value: Any, seen: set[int]) -> Iterable[Any]:
     if isinstance(value, type):
         return [*vars(value).values(), *value.__bases__] if _is_users_class(value) else ()
     module = module_of(type(value))
-    if module.startswith("tensormagic.capture."):  # rows that are gone over, ``x.flat``
+    if module.startswith("tensormagic.capture."):  # rows that are iterated over, ``x.flat``
         return gc.get_referents(value) if module not in _MACHINERY else ()
     own = module == "builtins" or module.partition(".")[0] not in _LIBRARIES
     return gc.get_referents(value) if own else ()  # of bound methods and generators too
@@ -161,5 +161,5 @@ _NOT_USERS = (_LIBRARIES - {"builtins"}) | (sys.stdlib_module_names - {"__main__
 
 
 def _is_users_class(value: type) -> bool:
-    """Whether a class may keep the user's arrays: one that Python code has made, not a library's."""
+    """Return whether a class may keep the user's arrays: a class made by Python code, and not a library's."""
     return bool(value.__flags__ & 1 << 9) and value.__module__.partition(".")[0] not in _NOT_USERS

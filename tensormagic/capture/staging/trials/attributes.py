@@ -1,4 +1,4 @@
-"""What containers hold that code may change: lists, dictionaries, and the attributes of the user's classes."""
+"""The containers that code may change: lists, dictionaries, and the attributes of the user's classes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tensormagic.capture.foreign import rebuilt_containers
 from tensormagic.ir.modules import is_users, module_of
 
 _users: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
-_slotted: WeakKeyDictionary[type, bool] = WeakKeyDictionary()  # whether there are slots, which no class gets later
+_slotted: WeakKeyDictionary[type, bool] = WeakKeyDictionary()  # whether a class has slots, which it cannot get later
 
 
 class Attributes(MutableMapping[str, Any]):
-    """The attributes of a class itself, except those that Python adds.
+    """Represents the attributes of a class itself as a mapping, except those that Python adds.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Attributes(MutableMapping[str, Any]):
 
 
 class Slotted(Attributes):
-    """The attributes of an object for which its classes have ``__slots__``."""
+    """Represents the attributes of an object whose classes have ``__slots__``."""
 
     def __getitem__(self, name: str) -> Any:
         try:
@@ -79,7 +79,7 @@ class Slotted(Attributes):
 
 
 def containers_of(value: Any) -> Iterator[MutableMapping[str, Any]]:
-    """The containers of the attributes of a user's object, apart from its classes."""
+    """Yield the containers of the attributes of a user's object, apart from its classes."""
     inside = getattr(value, "__dict__", None)
     if isinstance(inside, dict):
         yield inside
@@ -92,7 +92,7 @@ def containers_of(value: Any) -> Iterator[MutableMapping[str, Any]]:
 
 
 def is_users_class(kind: type) -> bool:
-    """Whether a class is written in a notebook, or in a file of the user's."""
+    """Return whether a class is written in a notebook, or in a file of the user's."""
     if kind not in _users:
         _users[kind] = _is_users(kind)
     return _users[kind]
@@ -108,12 +108,12 @@ def _is_users(kind: type) -> bool:
 
 
 def _is_of_no_module(kind: type) -> bool:
-    """Whether a class was made by a ``class`` statement in code that is run without a module, as by ``exec``."""
+    """Return whether a class was made by a ``class`` statement in code that runs without a module, as by ``exec``."""
     return module_of(kind) == "builtins" and isinstance(vars(kind).get("__weakref__"), GetSetDescriptorType)
 
 
 def is_users_module(value: Any) -> bool:
-    """Whether a value is a module of the user's: from a file of theirs, or made by hand."""
+    """Return whether a value is a module of the user's: from a file of theirs, or made by hand."""
     if not isinstance(value, ModuleType):
         return False
     file = getattr(value, "__file__", None)
@@ -121,7 +121,7 @@ def is_users_module(value: Any) -> bool:
 
 
 def differs(container: Any, before: Any) -> bool:
-    """Whether a container holds other objects than it did, or in another order."""
+    """Return whether a container holds other objects than it did, or in another order."""
     if isinstance(container, MutableMapping):
         return list(container) != list(before) or any(container[k] is not v for k, v in before.items())
     if isinstance(container, list | deque):
@@ -130,7 +130,7 @@ def differs(container: Any, before: Any) -> bool:
 
 
 def is_longer(container: list[Any], before: list[Any]) -> bool:
-    """Whether a list has kept its items and gained more at the end."""
+    """Return whether a list has kept its items and gained more at the end."""
     more = len(container) > len(before)
     return more and all(a is b for a, b in zip(container, before, strict=False))
 

@@ -12,7 +12,7 @@ from tensormagic.capture.stores.place import serials
 
 
 def alone(world: World, run: Callable[[], Any], *, checks: bool) -> tuple[Any, bool]:
-    """The result of ``run``, and whether it changes nothing in the ``world``; if it does, all changes are undone.
+    """Return the result of ``run``, and whether it changes nothing in the ``world``; if it does, all changes are undone.
 
     ``checks``: its prints and checks do not count as changes.
     """

@@ -6,39 +6,39 @@ from tensormagic.ir.errors import CaptureError, DTypeError, ForeignStoreError, S
 
 
 class NeedsPython(CaptureError, told_as=CaptureError):  # noqa: N818 (says what to do about it)
-    """Code that Python has to run: it wants a value, or has an effect, that no graph can hold."""
+    """Raised where code wants a value, or has an effect, that no graph can hold: Python has to run it."""
 
 
 class BeginsWeakly(NeedsPython):
-    """What a loop begins with is a number of Python's, in which its first iteration computes more precisely than the others."""
+    """Raised if a loop begins with a Python number, with which its first iteration computes more precisely than later ones."""
 
 
 class ForeignArrayError(NeedsPython, ForeignStoreError):
-    """An array of NumPy's own where one is needed that is captured: a function takes those that objects hold for inputs then."""
+    """Raised for a NumPy array where a captured one is needed; a function then takes the arrays that objects hold as inputs."""
 
 
 class UnlikeShapesError(NeedsPython, ShapeError, told_as=ShapeError):
-    """Control flow gives one name values of several shapes."""
+    """Raised if control flow gives one name values of several shapes."""
 
 
 class UnlikeDTypesError(NeedsPython, DTypeError, told_as=DTypeError):
-    """Control flow gives one name values of several dtypes."""
+    """Raised if control flow gives one name values of several dtypes."""
 
 
 class Unknown(Exception):  # noqa: N818 (a way that is not looked at yet)
-    """What a function that calls itself gives, where that is not known yet."""
+    """Raised where the result of a function that calls itself is not known yet."""
 
 
 class Grows(NeedsPython):
-    """A list or a dictionary grows a data-dependent number of times."""
+    """Raised if a list or a dictionary grows a data-dependent number of times."""
 
 
 class GetsKeys(NeedsPython):
-    """A dictionary or an object gets a key or an attribute that it did not have: after the first iteration it may have all."""
+    """Raised if a dictionary or an object gets a new key or attribute: after the first iteration it may have all."""
 
 
 def grows(kind: str, error: type[NeedsPython] = Grows) -> NeedsPython:
-    """The error for a container that holds a data-dependent number of values."""
+    """Return the error for a container that holds a data-dependent number of values."""
     return error(
         f"a {kind} grows or shrinks a data-dependent number of times", "Use an array that is as large as needed."
     )

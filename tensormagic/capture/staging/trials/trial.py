@@ -1,4 +1,4 @@
-"""Trying code out: what it has changed is found out, and put back."""
+"""Runs code on trial: what it has changed is recorded, and undone."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from tensormagic.ir.errors import REFUSALS, CaptureError
 from tensormagic.ir.modules import is_users
 from tensormagic.ir.node import Node, topological
 
-DEPTH = 40  # of trials within trials
+DEPTH = 40  # of nested trials
 
 
-Held = tuple[Node, int, bool]  # what a buffer holds, its version, and whether the code has stored into it
+Held = tuple[Node, int, bool]  # the node of a buffer, its version, and whether the code has stored into it
 
 
 @dataclass(eq=False)
 class Trial:
-    """Code being tried out.
+    """Represents a trial that is going on.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Trial:
 
 @dataclass
 class Outcome:
-    """What code has done.
+    """Represents what code on trial has done.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class Outcome:
     buffers: dict[Buffer, Held] = field(default_factory=dict[Buffer, Held])
 
     def seen(self, read: Callable[[], Any]) -> Any:
-        """What ``read`` gives over the arrays as the code has left them."""
+        """Return the result of ``read()`` with the arrays as the code has left them."""
         kept = {b: _held(b) for b in self.buffers}
         _fill(self.buffers)
         try:
@@ -116,19 +116,19 @@ def _fill(values: dict[Buffer, Held]) -> None:
 
 
 def trial() -> Trial | None:
-    """The innermost trial that is going on."""
+    """Return the innermost trial that is going on, or None."""
     capture = context.current()
     return capture.heap.trials[-1] if capture is not None and capture.heap.trials else None
 
 
 def iteration() -> int:
-    """When the innermost iteration began that is being tried out, in the count of buffers: arrays made later are its own."""
+    """Return when the innermost iteration on trial began, in the count of buffers: arrays made later are its own."""
     capture = context.current()
     return 0 if capture is None else max((t.iteration for t in capture.heap.trials), default=0)
 
 
 def fail_trial(what: str, advice: str) -> NeedsPython:
-    """The error for what a trial cannot do, noted with it."""
+    """Return the error for something that a trial cannot do, and note it in the trial."""
     error = NeedsPython(what, advice)
     running = trial()
     if running is not None:
@@ -137,7 +137,7 @@ def fail_trial(what: str, advice: str) -> NeedsPython:
 
 
 def refuse_taken(value: Any) -> None:
-    """Refuse to take values, in code that is tried out or called once for many, from an iterator that was there: they are gone then."""
+    """Raise if values are taken from an older iterator in code on trial or called once for many: they would be gone."""
     capture = context.current()
     for iterators, refused in capture.heap.once if capture is not None else ():
         if id(value) in iterators:
@@ -175,7 +175,7 @@ def attempt(
             f"branches are nested {DEPTH} deep: a function calls itself depending on data, and does more than return the result",
             "Return the recursive call itself, with the result so far as an argument; or write a loop.",
         )
-    ask_all()  # of what there is before
+    ask_all()  # of what existed before
     journal: dict[Buffer, Held] = {}
     running = Trial(world.iterators)
     start = next(serials)
@@ -216,15 +216,15 @@ def attempt(
             forget(capture.heap.followed[told:])
             del capture.heap.followed[told:]
     context.keep(*((running.made, running.stand_ins) if kept else ()))
-    if used is not None:  # everything is as it was: that the world knew
-        capture.heap.trials.append(running)  # what is built for it is no line of the code around
+    if used is not None:  # everything that the world knew is restored
+        capture.heap.trials.append(running)  # what is built for it has no line of the code around
         _await_unused(capture, outcome, world, used)
         capture.heap.trials.pop()
     return outcome
 
 
 def _used(running: Trial, outcome: Outcome, unneeded: Container[Slot]) -> list[Node] | None:
-    """The nodes that tried code passes on; None if nothing it computes can raise."""
+    """Return the nodes that code on trial passes on; None if nothing it computes can raise."""
     if not any(map(raises, topological(running.made))):
         return None
     held = [value for slot, value in outcome.slots.items() if slot not in unneeded]
@@ -233,7 +233,7 @@ def _used(running: Trial, outcome: Outcome, unneeded: Container[Slot]) -> list[N
 
 
 def _await_unused(capture: context.Capture, outcome: Outcome, world: World, used: list[Node]) -> None:
-    """Add unused results of tried code that may fail to the checks: Python computes them, too."""
+    """Add unused results of code on trial that may raise to the checks: Python computes them, too."""
     slot = world.variables[id(capture.order.checks), CHECKS]
     token = node_of(outcome.slots.get(slot, slot.get()))
     running = capture.heap.trials[-1]
@@ -257,7 +257,7 @@ def _run(run: Callable[[], Any], running: Trial, start: int) -> Outcome:
 
 
 def refuse_caught(error: Exception) -> None:
-    """Refuse an error in a `try` where it is data-dependent whether it is met."""
+    """Raise for an error in a `try` if it is data-dependent whether it is raised."""
     capture = context.current()
     if capture is not None and capture.attempts.depth:
         raise fail_trial(
@@ -266,9 +266,9 @@ def refuse_caught(error: Exception) -> None:
 
 
 def place_of(error: Exception) -> tuple[Any, ...] | None:
-    """The place of an error in the user's code that may wait for the graph to run, as the code is data-dependent; else None.
+    """Return the place of an error in the user's code that can be raised when the graph runs, since the code is data-dependent.
 
-    An error that Python or NumPy makes of something lazy, or of a refusal, is not the code's.
+    None for an error that Python or NumPy makes of something lazy, or of a refusal: this is not the code's.
     """
     capture, trace, found = context.current(), error.__traceback__, None
     if capture is None or not capture.abstract or is_met_by_numpy(error) or is_of_format(error):

@@ -1,4 +1,4 @@
-"""Everything that functions can reach: finds what has changed in it, and restores it."""
+"""Everything that functions can reach: what has changed in it is found, and restored."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.plain_texts import key_text
 from tensormagic.ops.effects.checks import REQUIRE
 
-CHECKS = "__tensor_checks__"  # what ``Order.checks`` holds
-MOST = 20_000  # values that are looked at
-ARRAY_BYTES = 2**24  # of arrays that are copied, in case the code stores into them
+CHECKS = "__tensor_checks__"  # the content of ``Order.checks``
+MOST = 20_000  # values that are visited, at most
+ARRAY_BYTES = 2**24  # bytes of arrays that are copied, in case the code stores into them
 
 
 class Journaled:
-    """An object of ours whose changes are changes of its ``state``."""
+    """Base of our objects whose changes are changes of their ``state``."""
 
     state: dict[str, Tensor]
 
 
 class Reaching:
-    """An object of ours that calls functions of the user's."""
+    """Base of our objects that call functions of the user's."""
 
     @property
     def reached(self) -> Iterable[Any]:
-        """These functions, and their arguments."""
+        """Return these functions, and their arguments."""
         return ()
 
 
 class World:
-    """What functions can reach: their variables, the containers that these hold, and the functions that they name."""
+    """Represents what functions can reach: their variables, the containers that these hold, and the functions that they name."""
 
     def __init__(self, functions: Iterable[Callable[..., Any]]) -> None:
         self.variables: dict[Any, Slot] = {}
@@ -67,7 +67,7 @@ class World:
         self.adding = False  # whether the code may give lists, dictionaries and objects items that they do not have
         self.grown: list[tuple[list[Any], list[Any]]] = []  # what it has appended to these
         self.readers: dict[Any, list[FunctionType]] = {}  # the functions that name a variable
-        self.iterators: dict[int, Any] = {}  # whose values are gone once they are taken, by their id
+        self.iterators: dict[int, Any] = {}  # iterators, whose values are gone once they are taken, by their id
         self._seen: set[int] = set()
         self._classes: set[type] = set()
         self._pending: deque[Any] = deque(functions)
@@ -76,7 +76,7 @@ class World:
             value = self._pending.popleft()
             if type(value) is not Tensor:
                 self._look(value)
-            elif id(value) not in self._seen:  # at once: any other question of its class has to ask who asks
+            elif id(value) not in self._seen:  # first: any other question about its class would call the user's code
                 self._seen.add(id(value))
                 self.tensors.append(value)
         capture = context.current()
@@ -85,7 +85,7 @@ class World:
         self.values = {key: slot.get() for key, slot in self.variables.items()}
 
     def slot(self, function: Any, name: str) -> Slot:
-        """The variable ``name`` of a function."""
+        """Return the variable ``name`` of a function."""
         code: CodeType = function.__code__
         inner = name in code.co_freevars
         holder = function.__closure__[code.co_freevars.index(name)] if inner else function.__globals__
@@ -115,7 +115,7 @@ class World:
             self._pending += [v for v in value if type(v) not in _NUMBERS]
         elif isinstance(value, Journaled):
             self._pending.append(value.state)
-        elif not is_function(value):  # nothing that it holds is captured code's
+        elif not is_function(value):  # nothing that it holds belongs to captured code
             self._look_at_object(value)
 
     def _look_at_container(self, value: Any) -> None:
@@ -139,7 +139,7 @@ class World:
 
     def _look_at_function(self, function: FunctionType) -> None:
         if not is_users(function.__code__.co_filename):
-            own = str(function.__module__).startswith("tensormagic.")  # which hands on what the user's code has made
+            own = str(function.__module__).startswith("tensormagic.")  # it passes on what the user's code has made
             self._pending += [Slot(c, None, "").get() for c in function.__closure__ or ()] if own else ()
             return
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -179,7 +179,7 @@ class World:
     # what has changed -------------------------------------------------------------------------------------------------
 
     def changes(self) -> dict[Slot, Any]:
-        """What variables and items hold that they did not hold before, by identity."""
+        """Return the variables and items that hold another object than before, with the new object."""
         held = {slot: slot.get() for slot in self.variables.values()}
         found = {slot: held[slot] for key, slot in self.variables.items() if held[slot] is not self.values[key]}
         self.grown = []
@@ -195,7 +195,7 @@ class World:
         return found
 
     def restore(self) -> None:
-        """Put everything back."""
+        """Restore everything."""
         for key, slot in self.variables.items():
             if slot.get() is not self.values[key]:
                 slot.set(self.values[key])
@@ -208,16 +208,16 @@ class World:
 
     @property
     def has_no_tensors(self) -> bool:
-        """Whether there is nothing lazy in reach, for sure."""
+        """Return whether surely nothing lazy can be reached."""
         return not self.tensors and self.is_whole
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything reachable was examined."""
+        """Return whether everything reachable was examined."""
         return not self._pending
 
     def nodes(self) -> set[Node]:
-        """The values of the lazy arrays that are known before the code runs."""
+        """Return the nodes of the lazy arrays that are known before the code runs."""
         return {part for t in self.tensors for n in (t.place.buffer.node, t.node) for part in unasked(n)}
 
 
@@ -225,7 +225,7 @@ _BOUND = (MethodType, BuiltinMethodType, MethodWrapperType, partial)
 
 
 def _bound_to(function: Any) -> list[Any]:
-    """What a method is bound to, or a partial call: `add = out.append` changes a container."""
+    """Return the objects that a method or a partial call is bound to: `add = out.append` changes a container."""
     if isinstance(function, partial):
         return [function.func, *function.args, *function.keywords.values()]
     if isinstance(function, MethodType):
@@ -234,7 +234,7 @@ def _bound_to(function: Any) -> list[Any]:
 
 
 def unasked(node: Node) -> Iterator[Node]:
-    """A value without the check for its existence, which is made where it is used."""
+    """Yield a value without the check that it exists, which is made where it is used."""
     if node.op is REQUIRE and node["error"] in {"name", "none", "capture"}:
         for part in node.args:
             yield from unasked(part)
@@ -248,7 +248,7 @@ _FOREIGN = {"numpy", "scipy", "tensormagic", "builtins", "functools", "itertools
 
 
 def _changed(container: Any, before: Any, *, adding: bool) -> Iterator[Any]:
-    """The keys of items of a container that have changed; raises where there are fewer, or more and none may be ``adding`` any."""
+    """Yield the keys of items of a container that have changed; raise if it has lost items, or has more and is not ``adding``."""
     if not differs(container, before):
         return
     if adding and isinstance(container, MutableMapping) and list(container)[: len(before)] == list(before):

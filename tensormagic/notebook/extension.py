@@ -102,7 +102,6 @@ class Extension:
         self.warned.begin()
         shell.display_formatter.mimebundle_formatter.for_type(Tensor, self.show)
         shell.display_formatter.mimebundle_formatter.for_type(_REPORT, self.show_call)
-        Tensor._repr_pretty_ = lambda value, printer, _: self.show_inside(value, printer)  # type: ignore[attr-defined]
         shell.displayhook.compute_format_data = partial(
             self.magics.reporting.formats, shell.displayhook.compute_format_data
         )
@@ -136,7 +135,6 @@ class Extension:
         self.interrupts.end()
         shell.display_formatter.mimebundle_formatter.pop(Tensor, None)
         shell.display_formatter.mimebundle_formatter.pop(_REPORT, None)
-        del Tensor._repr_pretty_  # type: ignore[attr-defined]
         del shell.displayhook.compute_format_data
         del TensorError._render_traceback_  # type: ignore[attr-defined]
         JSONEncoder.default = self.encode
@@ -288,19 +286,6 @@ class Extension:
         except (Exception, KeyboardInterrupt) as error:  # of its computation
             self.failed(error)
             raise
-
-    def show_inside(self, value: Tensor, printer: Any) -> None:
-        """The text of a lazy value in a list, a tuple or a dict that a cell ends in: it is computed, as it would be alone."""
-        try:
-            with value.leveled():
-                session.have([value.node])
-        except (Exception, KeyboardInterrupt) as error:  # of its computation
-            self.failed(error)
-            raise
-        for number, line in enumerate(repr(value).splitlines()):
-            if number:
-                printer.break_()
-            printer.text(line)
 
     def show_call(self, report: Report) -> Any:
         """The display of what a call over a cluster did: its tables, and before them what runs where."""

@@ -64,7 +64,7 @@ def test_a_container_that_a_cell_ends_in_shows_values(stepped):
     assert "not computed" in repr((stepped["u"],))
     pair, table = stepped.ok("A, u[1:3]").data["text/plain"], stepped.ok("{'k': [k]}").data["text/plain"]
     assert "not computed" not in pair + table
-    assert pair.startswith(f"({float(stepped['A'])!r}, Tensor([")
+    assert pair.startswith(f"({float(stepped['A'])!r}, array([")
     assert table == f"{{'k': [{float(stepped['k'])!r}]}}"
 
 

@@ -76,6 +76,36 @@ def asking_library() -> str:
     return ""
 
 
+def cell_asks(method: FrameType | None) -> bool:
+    """Return whether a running cell of the notebook has called a method of ours, itself or by showing what it ends in.
+
+    What debuggers, tracebacks and views of this package call on their own has not been asked for, though a cell is running.
+    """
+    frame, shows = method.f_back if method is not None else None, False
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        shows = shows or module == "IPython.core.formatters"
+        if module.startswith(_ONLOOKERS) or (is_ours(frame) and not shows):
+            return False
+        if frame.f_locals is frame.f_globals and cell_of(frame.f_code.co_filename) is not None:
+            return True  # the cell itself, which is running, and not a function of one
+        frame = frame.f_back
+    return False
+
+
+_ONLOOKERS = (
+    "pdb",
+    "bdb",
+    "pydev",
+    "_pydev",
+    "debugpy",
+    "traceback",
+    "stack_data",
+    "IPython.core.ultratb",
+    "IPython.core.oinspect",
+)
+
+
 def here() -> str:
     """Return the user's line that is being run, for messages."""
     frame = user_frame()

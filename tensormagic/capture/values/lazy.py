@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from tensormagic.capture.errors.refusal import (
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.numbers import numbers_taken
 from tensormagic.capture.numbers.known_values import static_int, static_value
+from tensormagic.capture.python import usercode
 from tensormagic.capture.stores.lent import lent
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.values.live_values import hold
@@ -325,7 +327,7 @@ class Lazy:
         if known is not None:
             return repr(known)
         abstract(AS_TEXT)
-        return describe(self)
+        return describe(self, asked=usercode.cell_asks(inspect.currentframe()))
 
     def __round__(self, digits: int | None = None) -> Any:
         needs_value("round()", "Use np.round, which stays in the graph.")

@@ -30,9 +30,11 @@ def place_text(value: Lazy) -> str:
     return str(max(places, key=lambda s: s.run)) if places else ""
 
 
-def describe(value: Lazy) -> str:
-    """Return the ``repr``: the value if computed or one cheap number, else type and place; in a running cell, NumPy's own."""
+def describe(value: Lazy, *, asked: bool = False) -> str:
+    """Return the ``repr``: NumPy's own if a cell has ``asked``; else the value if computed or one cheap number, or type and place."""
     capture = context.current()
+    if capture is None and asked:
+        return repr(value.numpy())
     if capture is None and is_on_device(value) and (value.type.shape or value.placed[1] == "refuse"):
         return f"Tensor({type_text(value.type)}, on the device)"
     if capture is None and (is_computed(value) or _is_cheap(value.node)):

@@ -63,10 +63,10 @@ def _placed(value: Any, other: Any) -> np.ndarray[Any, Any]:
     """Return an array at the address of ``value``, where each buffer has addresses of its own: it must not be read."""
     if not isinstance(value, Tensor):
         return np.asarray(value)
-    if context.current() is None and not isinstance(
-        other, Tensor
-    ):  # the array that NumPy has made of it: plain code may store into that
-        return np.asarray(value) if other is None else lent(value.place, np.asarray(value))
+    if context.current() is None and not isinstance(other, Tensor):
+        array = np.asarray(value)  # which libraries are given; plain code may store into the one that it is lent
+        given = other is None or np.may_share_memory(array, np.asarray(other))
+        return array if given else lent(value.place, array)
     lies = strides_and_flags.layout(value, "ctypes.data")
     own, there = value.place.buffer, value.place.layout()
     base = own.layout()

@@ -79,7 +79,7 @@ class Ahead:
     def begin(self, capture: Capture) -> None:
         """Begin an iteration: the second one begins as later ones do, and shows how large the graph of all of them will be.
 
-        More of them tell how long all of them will take.
+        Later ones show how long all of them will take.
 
         Raises
         ------

@@ -33,10 +33,10 @@ class Effort:
         The depth of nested loops that Python runs, the iterations that these have begun, and the depth of those in
         which Python takes decisions.
     asked, calls, iterated, begun, wall
-        The number of values that the code has asked for, of calls of user functions, and of loop iterations begun by
+        The number of values that the code has needed, of calls of user functions, and of loop iterations begun by
         Python; the start of the capture by the thread's clock and by the wall clock.
     places, repeats
-        The places that have asked for values, and the number of values asked for by a place that had asked before.
+        The places that have needed values, and the number of values needed at a place that had needed one before.
     ahead
         The object that looks ahead in the innermost loop that Python runs.
     ran
@@ -49,9 +49,9 @@ class Effort:
     unstaged
         Why control flow was left to Python, by place.
     chosen
-        For each place with conditions that Python has asked for, how often these were false, and true.
+        For each place with conditions that Python has evaluated, how often these were false, and true.
     rests
-        By code, when to ask again about loops that were left to Python.
+        By code, when to try again to stage loops that were left to Python.
     """
 
     nodes: int = 0
@@ -87,7 +87,7 @@ class Attempts:
     errors, filters
         The ``np.errstate`` settings and warning filters when the capture began; code that catches warnings has others.
     raising, caught
-        Whether the code has enabled errors since then, and whether a ``try`` surrounds code that may meet some while
+        Whether the code has enabled errors since then, and whether a ``try`` surrounds code that may raise some while
         they are enabled.
     changing
         Whether code changes something before a data-dependent error.
@@ -141,7 +141,7 @@ class Outside:
     generators
         While code runs that is not captured: the notebook's generators that it may draw from.
     made
-        Objects that are not captured, made by the code itself, whose changes nobody else sees.
+        Objects that are not captured, made by the code itself, whose changes no other code sees.
     looks
         How often code without values has read a clock: the second read measures time.
     """
@@ -167,7 +167,7 @@ class Layouts:
     stores, ordered
         Whether something was stored into, and whether the code depends on the inputs' layout.
     asked
-        Whether the code itself has asked for the layout.
+        Whether the code itself has read the layout.
     deciding
         Assumptions on sizes that decide what is a view in NumPy: they become guards once something is stored into.
     """
@@ -180,7 +180,7 @@ class Layouts:
 
 @dataclass
 class Callers:
-    """Records what a function has asked about its caller's containers and arguments.
+    """Records what a function has found out about its caller's containers and arguments.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ class Callers:
     identities
         Whether the code has compared them by ``is``.
     alike
-        Whether it has asked which of its arguments are identical.
+        Whether it has compared which of its arguments are identical.
     unsure
         What a result may be a part of if that is not tracked; it does not matter for values alone.
     """

@@ -82,9 +82,8 @@ class Reach:
     home
         The notebook's variables, the functions' globals.
 
-    ``holders`` are what has lazy values in it: lists and dictionaries, those of objects' attributes too, closures' cells, and functions
-    with such defaults; ``handed`` says whether
-    something of a library leads to functions, which it calls as they are.
+    ``holders`` contain lazy values: lists, dictionaries (also of attributes), closure cells, and functions with such
+    defaults; ``handed`` says whether an object of a library refers to functions, which it calls unchanged.
     """
 
     def __init__(self, values: Iterable[Any], home: Mapping[str, Any]) -> None:

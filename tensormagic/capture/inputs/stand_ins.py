@@ -101,7 +101,7 @@ def handed_back(
     real
         Returns the real object of a stand-in, and other values unchanged.
     seen
-        The values visited so far: a stand-in at several places is handed back as one object.
+        The values visited so far: a stand-in at several places is replaced by one object.
     attributes
         Returns the attribute dictionaries of an object to look into.
     """

@@ -80,7 +80,7 @@ def ravel(a: Any, order: str = "C") -> Any:
 
 
 def _copy(a: Any, order: str = "K", subok: bool = False) -> Tensor:
-    """Implement ``np.copy``: laid out as asked, which decides what a view of the copy is."""
+    """Implement ``np.copy``: with the given memory order, which decides whether a later reshape is a view."""
     del subok
     x, letter = tensor(a), order_letter(order)
     if not x.ndim:

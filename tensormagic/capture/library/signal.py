@@ -297,7 +297,7 @@ def _row(value: Any, name: str) -> Node:
 
 
 def _centre(whole: Node, n: Size, m: Size, mode: str) -> Node:
-    """Return the part of a full convolution of ``n`` and ``m <= n`` elements that ``mode`` asks for."""
+    """Return the part of a full convolution of ``n`` and ``m <= n`` elements that ``mode`` selects."""
     if mode == "full":
         return whole
     if mode == "valid":

@@ -64,7 +64,7 @@ class Taken:
     numbers
         The numbers, each with the inputs that it depends on.
     told
-        Whether the user has been told.
+        Whether the user has been warned.
     """
 
     filename: str
@@ -101,7 +101,7 @@ class Stored:
     said
         What has happened there, for messages.
     told
-        The variables whose user has been told.
+        The variables of derivatives for which the user has been warned.
     """
 
     array: Mark

@@ -24,5 +24,5 @@ def as_deep_as_python() -> Generator[None]:
     try:
         yield
     finally:
-        if sys.getrecursionlimit() == _raised.pop():  # else the user has set it
+        if sys.getrecursionlimit() == _raised.pop():  # otherwise the user has set it
             sys.setrecursionlimit(before)

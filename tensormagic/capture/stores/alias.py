@@ -309,7 +309,7 @@ def _once_each(alternatives: Sequence[Alternative]) -> list[Alternative]:
     return list(found.values())
 
 
-# what is told of a store ----------------------------------------------------------------------------------------------
+# notifications of stores ----------------------------------------------------------------------------------------------
 
 _followers: weakref.WeakKeyDictionary[Buffer, list[weakref.ref[Buffer]]] = weakref.WeakKeyDictionary()
 _storing: set[Buffer] = set()

@@ -356,7 +356,7 @@ def reshapes_in_place(place: Place, after: tuple[Size, ...]) -> bool | None:
         return None
     apart = 2 ** sum(
         isinstance(one.moved, EveryOther) for one in _upwards(place)
-    )  # which does not change which axes can be merged
+    )  # this does not change which axes can be merged
     layout = np.lib.stride_tricks.as_strided(layout, layout.shape, [s // apart for s in layout.strides])
     if layout.flags.c_contiguous:
         return True

@@ -149,7 +149,7 @@ def storable(node: Node, dtype: np.dtype[Any]) -> Node:
 def as_stored(node: Node, dtype: np.dtype[Any], shape: tuple[Size, ...]) -> Node:
     """Return a value cast and broadcast to be stored into an array of ``dtype`` and ``shape``."""
     message = "could not broadcast input array from shape {} into shape {}"
-    fitted(node, shape, message)  # which is the first that NumPy looks at
+    fitted(node, shape, message)  # NumPy checks this first
     return fitted(storable(node, dtype), shape, message)
 
 

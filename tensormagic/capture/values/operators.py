@@ -90,7 +90,7 @@ def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
                 return NotImplemented
             if is_table(other):
                 return _with_table(name, self, other, reflected=reflected)
-            if not _operand(other) or (self.type.form == "python" and is_itself(other)):  # which no float reads
+            if not _operand(other) or (self.type.form == "python" and is_itself(other)):  # floats do not read these
                 return _of_object(name, self, other, reflected=reflected)
         if _is_pythons(name, self, other):
             return NotImplemented

@@ -76,7 +76,7 @@ def _call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dic
             options["dtype"] = dtype
         elif isinstance(targets[0], Tensor):
             operands = (_beside(operands[0], targets[0].dtype, op_of(ufunc)), *operands[1:])
-    elif dtype is not None and np.dtype(dtype) != bool:  # which is what comparisons give of operands of any dtype
+    elif dtype is not None and np.dtype(dtype) != bool:  # comparisons give bool for operands of any dtype
         operands = tuple(_cast(v, np.dtype(dtype), name) for v in operands)
     op = op_of(ufunc) if method == "__call__" and isinstance(targets[0], Tensor) else None
     if op is not None:  # NumPy checks the dtype before the shape

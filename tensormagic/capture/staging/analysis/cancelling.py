@@ -47,13 +47,14 @@ class Told(NamedTuple):
     Parameters
     ----------
     checks
-        What is looked at when it runs, with the name of what looks (see :mod:`~tensormagic.capture.staging.analysis.lost_digits`).
+        The nodes to examine when it runs, with the kind of examination
+        (see :mod:`~tensormagic.capture.staging.analysis.lost_digits`).
     holds
-        Whether there is any such thing in its text.
+        Whether its text contains any such node.
     steep
-        What it does with quotients, functions of angles and the like.
+        How it returns and passes on quotients, trigonometric functions and the like.
     sums
-        What it does with sums and products.
+        How it returns and passes on sums and products.
     """
 
     checks: dict[ast.AST, str]

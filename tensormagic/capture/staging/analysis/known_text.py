@@ -59,7 +59,7 @@ class Written(NamedTuple):
     called
         What it calls by name, such as ``f`` or ``np.where``, each with the largest number of positional arguments.
     asked
-        Attributes of modules it reads beside calls, such as ``np.pi``.
+        The attributes of modules that it reads other than to call them, such as ``np.pi``.
     stores, loops
         Whether it may store into an array, and whether it has a loop.
     ranges
@@ -69,7 +69,7 @@ class Written(NamedTuple):
     traits
         What occurs in it, for rules about accuracy.
     told
-        The answers about its differences, by the facts about surrounding functions.
+        What was found about its differences, by the facts about other functions.
     """
 
     node: ast.FunctionDef

@@ -73,11 +73,11 @@ class Looks:
         The seconds of this thread after which a cancelling difference is an error: running again takes longer than
         capturing.
     excused
-        Asks whether no rule applies in the texts; called when a difference has lost digits.
+        Returns whether no rule applies in the texts; called when a difference has lost digits.
     patience
-        The number of numbers examined before that is asked anyway, as it then takes less time.
+        The number of numbers examined before ``excused`` is called anyway, as it then takes less time.
     squares
-        The kind of squares that rules see overflow in, once that has been asked: one of :data:`KINDS`.
+        Returns the kind of squares whose overflow rules prevent, after ``excused`` was called: one of :data:`KINDS`.
     asking
         The seconds that ``excused`` takes: a run shorter than half of them is repeated instead.
 
@@ -92,7 +92,7 @@ class Looks:
     narrow
         Whether only the ranges of Python's numbers matter.
     under
-        Whether NumPy has met numbers too small to have all digits.
+        Whether NumPy has computed numbers too small to have all digits.
     """
 
     def __init__(

@@ -44,11 +44,11 @@ class Kept(NamedTuple):
     Parameters
     ----------
     looks
-        Whether anything in them is looked at as they run.
+        Whether anything in them is examined as they run.
     counted
-        Of each function that is reached, how deep its loops are in one another, and how much is looked at in it.
+        For each reached function, the nesting depth of its loops, and the number of operations examined.
     copies
-        The code of copies that are looked at, by what tells them apart: see :meth:`Ordinary.asking`.
+        The code of instrumented copies, by the number of the function and its options: see :meth:`Ordinary.asking`.
     """
 
     looks: bool
@@ -65,7 +65,7 @@ class Ordinary:
     function
         The function.
     reached
-        It, and the user's functions that it calls.
+        The function itself, and the user's functions that it calls.
     stores
         Whether it may store into an array.
     hands
@@ -73,9 +73,9 @@ class Ordinary:
     asks
         Whether it may take long: it has loops, or calls itself.
     called
-        Those that are called.
+        The reached functions that are called.
     kept
-        What is known of the texts, where they have been looked through before.
+        What is known of the texts, if they have been read before.
     """
 
     function: FunctionType
@@ -147,7 +147,7 @@ class Ordinary:
         if shorts is not None:
             watch = partial(short_loops.of_loop, shorts, watch)
             look = look | short_loops.names(shorts)
-        if self.asks and not self.hands and not looks and not notes and self.reached[own].ranges:  # as it is written
+        if self.asks and not self.hands and not looks and not notes and self.reached[own].ranges:  # run as written
             space = {**own.__globals__, "range": short_loops.of_range(watch)}
             return FunctionType(own.__code__, space, own.__name__, own.__defaults__)
         spaces: dict[int, dict[str, Any]] = {}
@@ -312,7 +312,7 @@ def is_among_numpys(function: Any, count: int) -> bool:
     return _among(function, numpy_functions.FUNCTIONS, count)
 
 
-# loops that ask -------------------------------------------------------------------------------------------------------
+# loops with a clock ---------------------------------------------------------------------------------------------------
 
 
 def _told(function: FunctionType | CodeType, found: Written, mode: Mode) -> Told:

@@ -17,7 +17,7 @@ from tensormagic.capture.staging.syntax.syntax_trees import copied, placed_at, w
 Shorts = dict[tuple[Any, ...], int]
 """Of loops, by their files and lines, that have at most one iteration: how many, or :data:`EITHER`. Of folds, by their columns too: 1."""
 
-EITHER = 2  # the record of a loop that has no iteration one time, and one another time
+EITHER = 2  # the record of a loop that ran no iteration at first, and one later, or the reverse
 _NAMES = FOLDS.keys() | SAME.keys()
 _FOLDS, _METHODS = "__tensor_fold__", "__tensor_fold_method__"
 

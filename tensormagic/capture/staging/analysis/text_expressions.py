@@ -291,7 +291,7 @@ class Expressions(Indices):
         return self.sum((name, *options), elements, number=number)
 
     def _asked(self, name: str, elements: list[Node], args: list[ast.expr], call: ast.Call) -> Folded | None:
-        """Return a fold about which rules are asked; None for other calls."""
+        """Return a fold that is examined by rules; None for other calls."""
         if name not in FOLDS or len(elements) != 1 or self.is_number(elements[0]):
             return None
         options = {str(k.arg): k.value for k in call.keywords} | ({"axis": args[1]} if len(args) > 1 else {})

@@ -271,7 +271,7 @@ class Seen(NamedTuple):
     names
         The names in it.
     visible, handed
-        Those that rules see; those passed to user functions whose results are known.
+        The names that rules see; those passed to user functions whose results are known.
     near, alone
         Whether there is a quotient or the like, a trigonometric function.
     calls
@@ -306,7 +306,7 @@ class Step(NamedTuple):
     returned
         The content of the value it returns.
     given, value
-        The content of what names get, and of the written value.
+        What is assigned to names, and what the expression contains.
     bound, stored, anew
         The names it binds or stores into at a known place, that it stores into anywhere, and that are replaced
         completely.

@@ -119,12 +119,12 @@ class Values:
         self.results: list[Node] = []
         self.made_of: dict[Node, list[Node]] = {}  # the nodes that an unknown number depends on
         self.sums: dict[Node, Node] = {}  # for each sum, or part of one: the sum that it is a part of
-        self.folded: dict[Node, Folded] = {}  # those of them that rules are asked about
+        self.folded: dict[Node, Folded] = {}  # the sums that are examined by rules
         self.viewed: set[Array] = set()
         self.read: set[tuple[Array, Any]] = set()  # arrays read in the loop, with the place; None: all of it
         self.stored: set[tuple[Array, Any]] = set()
         self.constants: set[Node] = set()
-        self.ranks: dict[Array, int] = {}  # where they are known
+        self.ranks: dict[Array, int] = {}  # known numbers of axes
         self.thin: set[Array] = set()  # arrays that have axes of one element
         self._thin: set[Node] = set()  # the elements of these arrays
         self._are_constants = numbers
@@ -261,7 +261,7 @@ class Values:
         self.constants.add(known)
         return known if self._are_constants else self.any(known, python(float), number=True)
 
-    # what names hold
+    # the contents of names
 
     def array(self, element: Node) -> Array:
         """Return a new array."""
@@ -370,7 +370,7 @@ class Values:
         said = [v for v in own if v is not None and not isinstance(v, ast.AST)]
         return (type(index), type(getattr(index, "op", None)), *map(repr, said), *map(self.place, children(index)))
 
-    # what goes on
+    # iterations
 
     def ends(self, value: Any) -> None:
         """Record that what a value holds is a result."""

@@ -178,7 +178,7 @@ class Choice:
         self._refuse_without_axes(slot, pairs, first, second)
         unlike = _unlike_numbers if values_are_there() else _unlike_digits
         if context.in_cell() and any(map(unlike, pairs)):
-            raise self._unlike(slot, first, second)  # in a cell data can be asked which of them it is
+            raise self._unlike(slot, first, second)  # in a cell it can be computed which of them it is
         numbers = [self.pair(*pair, what) for pair in pairs]
         conditions = [
             self._condition(merged_values.both(a, b, lambda x, y: x) is None, a, b)

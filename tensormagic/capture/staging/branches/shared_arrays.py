@@ -94,15 +94,15 @@ class Joined:
     Parameters
     ----------
     value
-        What stands for it.
+        The lazy array or number that represents it.
     ways
-        What it is on each way: an array, or None.
+        The array that it is on each branch, or None.
     places
-        Those that it may be, of arrays that others know; None where they are not known.
+        The places of older arrays that it may be; None where they are not known.
     beside
-        What else Python may have it as a part of.
+        Further buffers that it may be a view of in Python.
     told
-        The ways on which it is one of the places for sure.
+        The branches on which it surely is one of the places.
     """
 
     value: Tensor

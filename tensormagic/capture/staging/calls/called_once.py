@@ -117,7 +117,7 @@ def once_for_all(
         if before.has_effects or (changes and not _is_the_same_again(capture, run, reached, result, equal)):
             try:
                 raise refused()
-            finally:  # it may look at what has changed
+            finally:  # making the error may read what has changed
                 before.restore()
     finally:
         capture.heap.once.pop()

@@ -37,7 +37,7 @@ class Append:
     into
         The list.
     parts
-        The value, taken apart.
+        The value, as parts.
     buffers
         For each of its numbers and arrays, the array that it is; None for a number.
     classes

@@ -41,13 +41,13 @@ class Names:
     bound
         Names that an iteration binds.
     entering
-        Those whose value before an iteration matters.
+        Names whose value before an iteration matters.
     leaving
-        Those that are needed after the loop.
+        Names that are needed after the loop.
     anew
-        Those that an iteration binds other than in place.
+        Names that an iteration binds other than by an in-place operation.
     stored
-        Names of what an iteration stores into.
+        Names of objects that an iteration stores into.
     grown
         Names on which an iteration only calls ``append``.
     lists

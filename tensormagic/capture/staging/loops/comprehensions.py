@@ -99,14 +99,14 @@ ON_THE_WAY = (
     enumerate,
     filter,
     reversed,
-)  # iterators whose items are made only when they are asked for, as a rule
+)  # iterators that usually make items only on request
 _TAKEN = {type(iter(v)) for v in ([], (), "", {}, set[int](), range(0))}  # iterators that other code can hold
 _CHOSEN = "choosing among values by a condition on data,"
 _FEW = 32  # items computed one by one, only as far as the earlier ones leave the result open
 
 
 class Generated(StandIn, Reaching):
-    """Represents a generator expression: Python's, unless a function that consumes all of it asks for a list.
+    """Represents a generator expression: Python's, unless a function that consumes all of it needs a list.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Generated(StandIn, Reaching):
     iteration, test
         The user's expression and condition, for their reach.
     one, holds
-        The same for one item.
+        Functions that compute them for one item.
     """
 
     def __init__(
@@ -126,8 +126,8 @@ class Generated(StandIn, Reaching):
         self.iterable = iterable if items_of(iterable) is not None else iter(iterable)
         self.few = iterable if type(iterable) in _KNOWN and len(iterable) <= _FEW and test is None else None
         self.running: Any = None
-        self.taken = 0  # the items among the few that were asked for
-        self.within: frozenset[int] = frozenset()  # the number of trials around each time that an item was asked for
+        self.taken = 0  # the requested items among the few
+        self.within: frozenset[int] = frozenset()  # the number of enclosing trials at each request of an item
         self.left = ""  # the consumer that has taken a data-dependent number of values, if there is one
         named = hasattr(iterable, "__next__") and not isinstance(iterable, (Generated, *ON_THE_WAY))
         self.takes = type(iterable) in _TAKEN or named

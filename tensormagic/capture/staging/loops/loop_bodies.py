@@ -38,7 +38,7 @@ class Body:
     asked
         Called before each iteration: for a ``while``, whether to go on; for a ``for``, whether it is left.
     names
-        What the syntax says.
+        What the syntax says of its names.
     lists
         Further lists that iterations append to, beside those in the syntax.
     beside
@@ -70,7 +70,7 @@ class Body:
 def staged_as_needed(stage: Callable[[bool], None], body: Body, *, long: bool) -> Exception | None:
     """Stage a loop; return the error that prevents it, or None.
 
-    If Python cannot run it (or not well, as it is ``long``), arrays may change their length in it, and lists get a
+    If Python cannot run it (or not well, since it is ``long``), arrays may change their length in it, and lists get a
     data-dependent length.
     """
     found: Exception

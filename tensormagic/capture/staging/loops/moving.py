@@ -2,7 +2,7 @@
 
 A bubble sort of a list, counts in a dictionary, bins, a search. What an iteration reads of an array, or of a lazy
 number, is a number that knows its origin; after the loop each of these is made lazy again, wherever it lies, so that
-derivatives flow through it. Where a number computed from such numbers is left, or anything unknown is met, all is
+derivatives flow through it. Where a number computed from such numbers is left, or anything unknown occurs, all is
 undone, and the loop is run as any other. Integers and booleans have no derivative: these are left as they are.
 """
 

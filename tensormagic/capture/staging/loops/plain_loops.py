@@ -36,7 +36,7 @@ class Plainly:
     Parameters
     ----------
     items
-        What is gone over; of a ``while``, whether there is anything to do.
+        The iterable; for a ``while``, whether there is another iteration.
     """
 
     def __init__(self, items: Any) -> None:

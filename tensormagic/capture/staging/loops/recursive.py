@@ -61,17 +61,17 @@ class Traced:
     Parameters
     ----------
     name
-        How its calls name it.
+        The name by which its calls refer to it.
     leaves
-        The arguments of the first call, taken apart.
+        The leaves of the first call's arguments.
     form
         What the arguments of all calls have in common.
     moving
-        The arguments that calls may give otherwise, and their types.
+        The arguments that differ between calls, by number, and their types.
     free
-        What it reads of the values around it.
+        The outside values that it reads.
     parts, types
-        Its result, taken apart, and the types of that.
+        Its result as parts, and their types.
     tells
         Whether it checks or prints something.
     """

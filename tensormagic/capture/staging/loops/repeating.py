@@ -177,7 +177,7 @@ def _go_over(iterable: Any, items: Items | None, failed: Exception | None, body:
 
 
 def _listed(items: Items) -> Iterable[Any]:
-    """Yield the items one by one, with their number asked for anew each time: an array may be reshaped, a list may grow."""
+    """Yield the items one by one, with their number determined again each time: an array may be reshaped, a list may grow."""
     known, number = None, 0
     for k in itertools.count():
         count = items.count()

@@ -185,7 +185,7 @@ _ACTS = {TELL, OUTSIDE}  # ops that must not be done once more
 
 
 def _refuse_effects(body: Body) -> None:
-    """Raise where asking the test changes anything: a region asks it once more than it has been asked before that."""
+    """Raise if evaluating the test has effects: a region evaluates it once more than Python would."""
     before = raising.noted()
     found = attempt(World([body.asked]), body.asked)
     slots = {slot: value for slot, value in found.slots.items() if slot.name != CHECKS or _acts(value, before)}

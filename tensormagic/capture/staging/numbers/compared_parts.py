@@ -69,7 +69,7 @@ def _asked(order: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
 
 
 def contained(value: Any, container: Any) -> Any:
-    """Return ``value in container``, where either holds lazy values; None where Python can tell."""
+    """Return ``value in container``, where either holds lazy values; None where Python itself can compare."""
     if isinstance(container, GrownList):
         return _among(value, container)
     if (

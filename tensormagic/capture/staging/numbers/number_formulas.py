@@ -33,7 +33,7 @@ def has_form(text: str, *operands: Any) -> bool:
     Parameters
     ----------
     text
-        The formula, which tells it from others.
+        The text of the formula.
     operands
         What its names stand for.
     """
@@ -54,7 +54,7 @@ def formula(
     Parameters
     ----------
     text
-        The formula, which tells it from others.
+        The text of the formula.
     body
         Computes it of operands and functions.
     operands, names

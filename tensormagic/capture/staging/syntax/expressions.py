@@ -51,7 +51,7 @@ def is_movable(*nodes: ast.AST) -> bool:
 
 
 def looks_at_frame(node: ast.AST) -> bool:
-    """Return whether a node calls a function that looks at the frame around the call."""
+    """Return whether a node calls a function that reads the frame of its caller."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in IN_FRAMES
 
 

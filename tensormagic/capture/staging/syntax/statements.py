@@ -55,7 +55,7 @@ def _attempted(statement: Any) -> Any:
 
 
 def _fixed(statement: ast.AST) -> bool:
-    """Return whether a statement must stay in its function: it suspends, looks at the frame, or catches errors in special ways."""
+    """Return whether a statement must stay in its function: it suspends, reads the frame, or catches errors in special ways."""
     return any(
         isinstance(n, SUSPEND)
         or looks_at_frame(n)

@@ -194,7 +194,7 @@ def attempt(
             one.check()
         kept = keep(outcome.result)
         if not kept:
-            ask_all()  # as it is now
+            ask_all()  # with their current values
             outcome.slots = world.changes()
             outcome.grown = world.grown
             refuse_grown(into for into, _ in outcome.grown)

@@ -30,7 +30,7 @@ from tensormagic.capture.staging.calls import special_methods
 from tensormagic.capture.staging.loops.iterators import going_on, pythons
 from tensormagic.capture.staging.loops.ranges import Items, LazyIterator
 from tensormagic.capture.staging.loops.watched_containers import refuse_changed
-from tensormagic.capture.staging.syntax.source import as_written, staged_cell, written_again
+from tensormagic.capture.staging.syntax.source import as_written, restore_written_code, staged_cell
 from tensormagic.capture.stores import holding
 from tensormagic.capture.stores.alias import beside, end
 from tensormagic.capture.stores.lent import show_all
@@ -116,7 +116,7 @@ def lift_inputs(
     found: dict[str, Tensor] = {}
     wanted = None if only is None else set(only)
     names = dict.fromkeys([*free_names(code, notebook), *(n for n in more if n in notebook)])
-    others = [v for v in map(notebook.__getitem__, names) if isinstance(v, np.ndarray) and door.stays(v)]
+    others = [v for v in map(notebook.__getitem__, names) if isinstance(v, np.ndarray) and door.stays_numpys(v)]
     left = _changed_tables(code, notebook, names, moving)
     for name in names:
         value = notebook[name]
@@ -237,7 +237,7 @@ def run_cell(
             [] if own is None else [notebook[n] for n in free_names(code, notebook)], own or {}
         )
         visible, found = lift_inputs(code, notebook, only, [n for n in moving if n in reach.reads], moving)
-        _one_each(visible, found, notebook)
+        _share_lazy_arrays(visible, found, notebook)
         generators.lift(visible, notebook, capture)
         items.note(capture, found, notebook, code.parsed.reads)
         with holding.lifted(code.cell.source, visible, notebook, found, moving) as held:
@@ -246,7 +246,9 @@ def run_cell(
                 capture.names.lifted.setdefault(("array", id(tensor.place.buffer.array)), tensor)
             inside = own if shares(code, reach, moving) else None
             start = {**notebook, **visible}
-            capture.outside.strangers += [v for v in visible.values() if isinstance(v, np.ndarray) and door.stays(v)]
+            capture.outside.strangers += [
+                v for v in visible.values() if isinstance(v, np.ndarray) and door.stays_numpys(v)
+            ]
             try:
                 with special_methods.staged_in([start[n] for n in code.parsed.reads if n in start]):
                     result, space = execute(code, start, capture, inside, moving)
@@ -259,7 +261,7 @@ def run_cell(
         n: held.original(restored(known(_as_named(v, capture)))) for n, v in _bound(space, start, code.parsed.binds)
     }
     stores = _stored((*found.values(), *held.fresh, *_read(capture)))
-    _send_away((*found.values(), *outputs.values()), code)
+    _make_views_read_only((*found.values(), *outputs.values()), code)
     for name in _unchanged(outputs, found, notebook, stores):
         del outputs[name]
     if code.last is None and code.parsed.last_name:
@@ -320,7 +322,7 @@ def known(value: Any) -> Any:
     return value if found is None else found.item() if isinstance(found, np.generic) else found
 
 
-def _send_away(values: Iterable[Any], code: Code) -> None:
+def _make_views_read_only(values: Iterable[Any], code: Code) -> None:
     """Make values read-only that are views of a notebook's array and are returned to it."""
     for value in values:
         buffer = value.place.buffer if isinstance(value, Tensor) else None
@@ -328,7 +330,7 @@ def _send_away(values: Iterable[Any], code: Code) -> None:
             end(buffer, code.cell.label)
 
 
-def _one_each(visible: dict[str, Any], found: dict[str, Tensor], notebook: Mapping[str, Any]) -> None:
+def _share_lazy_arrays(visible: dict[str, Any], found: dict[str, Tensor], notebook: Mapping[str, Any]) -> None:
     """Give all names of one array the same lazy array."""
     first: dict[int, Tensor] = {}
     for name in list(found):
@@ -426,10 +428,10 @@ def restored(value: Any) -> Any:
     return value.__wrapped__ if isinstance(value, namespace.Module | namespace.densities.Distribution) else value
 
 
-def at_home(value: Any, notebook: dict[str, Any]) -> Any:
+def with_users_code(value: Any, notebook: dict[str, Any]) -> Any:
     """Return a value returned by a cell, whose functions get the user's own code over the notebook's names."""
     for function in notebook_names.functions_of([value], notebook):
-        written_again(function)
+        restore_written_code(function)
     if isinstance(value, FunctionType) and CAPTURED in value.__globals__:
         return as_written(value, notebook)
     return value

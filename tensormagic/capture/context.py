@@ -213,9 +213,11 @@ def record(node: Node) -> Node:
         if errstate.raises():  # lazy values of plain code
             _compute(node)
     else:
-        if capture.attempts.depth and not (node in capture.attempts.safe and not capture.abstract and _told(capture)):
+        if capture.attempts.depth and not (
+            node in capture.attempts.safe and not capture.abstract and _wants_errors(capture)
+        ):
             node = tried(node)
-        elif not capture.abstract and _told(capture):
+        elif not capture.abstract and _wants_errors(capture):
             _compute(node)
         capture.attempts.safe.add(node)
         _keep(capture, node)
@@ -260,7 +262,7 @@ def keep(nodes: Iterable[Node] = (), stand_ins: Iterable[Node] = ()) -> None:
         stands_in(node)
 
 
-def met(node: Node) -> Node:
+def checked_in_try(node: Node) -> Node:
     """Return a value after :func:`tried`, whether or not the code uses it."""
     capture = _current.get()
     if capture is None:
@@ -317,7 +319,7 @@ def tried(node: Node) -> Node:
         raise error
     if capture.abstract:
         capture.attempts.caught = capture.attempts.caught or _has_new_that_may_fail(capture, node, floats=True)
-    elif fails or _told(capture):
+    elif fails or _wants_errors(capture):
         _compute(node)
     capture.attempts.safe.add(node)
     return node
@@ -331,7 +333,7 @@ def uncaught() -> CaptureError:
     )
 
 
-def _told(capture: Capture) -> bool:
+def _wants_errors(capture: Capture) -> bool:
     """Return whether code wants floating-point errors raised, or catches warnings."""
     return errstate.raises() or warnings.filters is not capture.attempts.filters
 

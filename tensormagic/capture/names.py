@@ -9,9 +9,9 @@ from typing import Any
 
 from tensormagic.alike import alike
 from tensormagic.capture import context
-from tensormagic.capture.errors.deprecated import telling
-from tensormagic.capture.foreign.calls import librarys
-from tensormagic.capture.foreign.oracle import in_numpys_words
+from tensormagic.capture.errors.deprecated import with_deprecations
+from tensormagic.capture.foreign.calls import call_library
+from tensormagic.capture.foreign.oracle import with_numpys_errors
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.values.value import Tensor, done
 from tensormagic.ir.errors import CaptureError
@@ -30,7 +30,9 @@ def implements(*functions: Any, method: str = "") -> Callable[[Callable[..., Any
     def decorate(own: Callable[..., Any]) -> Callable[..., Any]:
         lazy = _lazily(own)
         for function in functions:
-            FUNCTIONS[function] = telling(in_numpys_words(lazy, function), function) if callable(function) else lazy
+            FUNCTIONS[function] = (
+                with_deprecations(with_numpys_errors(lazy, function), function) if callable(function) else lazy
+            )
         hooks.methods.update(dict.fromkeys(method.split(), lazy))
         return own
 
@@ -105,7 +107,7 @@ def call_numpy(function: Any, args: tuple[Any, ...], options: dict[str, Any]) ->
         return own(*args, **options)
     except CaptureError as error:
         if context.current() is not None:
-            return librarys(function, args, options, error, parts=own is None)
+            return call_library(function, args, options, error, parts=own is None)
     if function == "getitem":
         return args[0].numpy()[tuple(map(computed, args[1]))]
     return function(*map(computed, args), **{k: computed(v) for k, v in options.items()})

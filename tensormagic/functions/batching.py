@@ -15,7 +15,7 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.random.generators import Drawn
-from tensormagic.capture.staging.calls.called_once import once_for_all
+from tensormagic.capture.staging.calls.called_once import call_once_for_all
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.values.abstract import stand_in_tensor
@@ -145,7 +145,7 @@ def _once(
         )
 
     reached = [*(function.roots or ()), *single, *options.values()]
-    return once_for_all(
+    return call_once_for_all(
         lambda: function.body(*single, **options), reached, refused, lambda: _stored_since(outside), _are_equal
     )
 

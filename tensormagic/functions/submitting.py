@@ -269,7 +269,7 @@ def submit(fun: Any, /, *args: Any, **named: Any) -> Submitted:
     owned = [_copy(v) for v in values]
 
     def call() -> Any:
-        with floating.told(lambda: made.traced.lens):
+        with floating.naming_lines(lambda: made.traced.lens):
             return made.built(made.computed(sizes, owned))
 
     return background(made.traced.name, usercode.here(), call)

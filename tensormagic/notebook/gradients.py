@@ -109,7 +109,7 @@ def _gradients(code: Code, options: Options, result: Any, nodes: Mapping[str, No
         if slope.args and not sites_of(slope):  # else it would come from the line that uses it first
             record(slope, place)
     for name, node in nodes.items():
-        numbers_taken.tell(top, node, name)
+        numbers_taken.warn_of_taken_numbers(top, node, name)
     return {name: wrap(found[node]) for name, node in nodes.items()}
 
 

@@ -76,7 +76,7 @@ def _apart_from_here(nodes: Sequence[Node], wanted: Sequence[Node]) -> tuple[lis
     compute = _computing(program, closed.leaves, values, sizes, lambda node: lens().of(node))
 
     def run() -> dict[Node, Any]:
-        with floating.told(lens), repeated_warnings.kept_for(pending, closed.leaves):
+        with floating.naming_lines(lens), repeated_warnings.kept_for(pending, closed.leaves):
             results = compute()
         own = absorbed(closed, program.rewritten)
         for node, result in zip(pending, results, strict=True):

@@ -113,9 +113,9 @@ def _have(nodes: Sequence[Node]) -> None:
 def _run(pending: list[Node], there: MutableMapping[Node, Any]) -> list[Any]:
     """Return the values of ``pending``, computed by one program; nodes on the way that are worth keeping are added to ``pending``."""
     again = all(any(n in table for table in kept.values.every()) for n in pending)  # at another level
-    pending += live_values.beside(pending, kept.is_near if in_use else there.__contains__)
+    pending += live_values.worth_computing_together(pending, kept.is_near if in_use else there.__contains__)
     closed, values, sizes = _by_form(pending) or bound(pending)
-    if len(closed.mapping) > live_values.LONG and (passed := live_values.on_the_way(pending, there.__contains__)):
+    if len(closed.mapping) > live_values.LONG and (passed := live_values.worth_keeping(pending, there.__contains__)):
         pending += passed
         closed, values, sizes = bound(pending)
     if config.device == "cpu" and not config.own_devices and any(map(residence.stays, values)):
@@ -128,7 +128,7 @@ def _run(pending: list[Node], there: MutableMapping[Node, Any]) -> list[Any]:
     program = executable(closed.graph)
     begun = time.thread_time()
     with (
-        floating.told(lens := cached(lambda: site.Lens(closed.mapping))),
+        floating.naming_lines(lens := cached(lambda: site.Lens(closed.mapping))),
         repeated_warnings.kept_for(pending, closed.leaves),
         silently() if again else nullcontext(),
     ):

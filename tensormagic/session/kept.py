@@ -129,7 +129,7 @@ def let_go(wanted: Sequence[Node]) -> None:
     if _fresh > live_values.SEARCH_BYTES:
         _fresh = 0
         for there in values.every():
-            for node in live_values.let_go(there, wanted):
+            for node in live_values.unneeded_large_values(there, wanted):
                 del there[node]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.capture import limits
-from tensormagic.capture.cell import at_home
+from tensormagic.capture.cell import with_users_code
 from tensormagic.capture.staging.syntax.source import is_part
 from tensormagic.ir import site
 from tests.capture.harness import captured, cell, check
@@ -170,10 +170,10 @@ def test_a_function_that_is_handed_back_is_as_it_was_written():
     )
     found = cell(source, {"x": X})
     for name in "fgh":
-        home = at_home(found.outputs[name], {})
+        home = with_users_code(found.outputs[name], {})
         assert not any("tensormagic" in str(c) for c in home.__code__.co_consts)
         assert home(8.0) == {"f": 1.0, "g": 8.0, "h": False}[name]
-    assert at_home(found.outputs["g"], {})(0.5) == -0.5
+    assert with_users_code(found.outputs["g"], {})(0.5) == -0.5
 
 
 def test_errors_are_at_the_line_of_the_iteration():

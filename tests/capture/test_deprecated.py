@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture.errors.deprecated import telling
+from tensormagic.capture.errors.deprecated import with_deprecations
 from tensormagic.ir.errors import CaptureError
 from tests.capture.harness import captured, plain, refused
 
@@ -96,7 +96,7 @@ def test_what_a_call_is_given_is_not_kept(make):
         warnings.warn("old", DeprecationWarning, stacklevel=2)
         return value, key
 
-    call = telling(lambda value, key=None: None, numpys)
+    call = with_deprecations(lambda value, key=None: None, numpys)
     for where in ("value", "key"):
         given = make()
         count = sys.getrefcount(given)

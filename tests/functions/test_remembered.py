@@ -41,7 +41,7 @@ def asked(monkeypatch):
     def noted(own: Any, name: str) -> Any:
         return lambda *args: (found.append(name), own(*args))[1]
 
-    for module, name in ((texts, "told"), (texts, "_asking"), (first_call, "graphs_of")):
+    for module, name in ((texts, "findings_in"), (texts, "_instrumented"), (first_call, "graphs_of")):
         monkeypatch.setattr(module, name, noted(getattr(module, name), name))
     return found
 

@@ -58,14 +58,14 @@ CALLS = (
 def called(notebook: Notebook, monkeypatch: pytest.MonkeyPatch, cells: list[str]) -> tuple[list[str], list[bool]]:
     """How cells differ from plain ones, and whether the functions of each call were Python's own."""
     quick: list[bool] = []
-    own = calls_back.CallsBack.written
+    own = calls_back.CallbackScope.written
 
-    def written(self: calls_back.CallsBack, functions: Iterable[Any]) -> dict[int, Any]:
+    def written(self: calls_back.CallbackScope, functions: Iterable[Any]) -> dict[int, Any]:
         found = own(self, functions)
         quick.append(bool(found))
         return found
 
-    monkeypatch.setattr(calls_back.CallsBack, "written", written)
+    monkeypatch.setattr(calls_back.CallbackScope, "written", written)
     return differences(notebook, [(None, START), *(("", c) for c in cells)]), quick
 
 

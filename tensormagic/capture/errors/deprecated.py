@@ -31,7 +31,7 @@ class _Answer(NamedTuple):
     error: Exception | None = None
 
 
-def telling(own: Callable[..., Any], numpys: Callable[..., Any]) -> Callable[..., Any]:
+def with_deprecations(own: Callable[..., Any], numpys: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``own`` with the deprecation warnings of ``numpys``; ``own`` itself if that never warns so."""
     code = getattr(inspect.unwrap(numpys), "__code__", None)
     if code is None or "DeprecationWarning" not in code.co_names:
@@ -39,13 +39,13 @@ def telling(own: Callable[..., Any], numpys: Callable[..., Any]) -> Callable[...
 
     @functools.wraps(own)
     def call(*args: Any, **options: Any) -> Any:
-        told(numpys, *args, **options)
+        show_deprecations(numpys, *args, **options)
         return own(*args, **options)
 
     return call
 
 
-def told(numpys: Callable[..., Any], *args: Any, **options: Any) -> Exception | None:
+def show_deprecations(numpys: Callable[..., Any], *args: Any, **options: Any) -> Exception | None:
     """Show deprecation warnings of a NumPy call at the user's line; return the call's error, if any."""
     try:
         answer = _answer(

@@ -52,7 +52,7 @@ def raises() -> bool:
 
 
 @contextmanager
-def told(lens: Callable[[], Lens]) -> Generator[None]:
+def naming_lines(lens: Callable[[], Lens]) -> Generator[None]:
     """Let errors and warnings in the block name the lines of the computed values, which ``lens`` knows."""
     token = _lens.set(lens)
     try:
@@ -73,7 +73,7 @@ def _sites(node: Node) -> tuple[Site, ...]:
     return site.of(node) if lens is None else lens().of(node)
 
 
-def plainly(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+def call_on_numbers(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Return the result of a NumPy call on known numbers; show its warnings at the user's line."""
     asked = errstate.asked()
     warned = {kind: "call" for kind, how in asked.items() if how == "warn"}
@@ -94,13 +94,13 @@ def watched() -> Generator[list[Any]]:
     An error in an alternative that rules have added, or at elements that a mask may leave out, counts only if a result
     is not finite: the caller puts the results into the yielded list.
     """
-    met = _Met()
+    met = _RunErrors()
     with heard_by(met.heard), np.errstate(call=met.note, **met.called()):  # type: ignore[arg-type]
         yield met.results
     met.end()
 
 
-class _Met:
+class _RunErrors:
     """Collects the floating-point errors and library warnings of a run."""
 
     def __init__(self) -> None:
@@ -149,7 +149,7 @@ class _Met:
         for (message, category, kind, place), certain in self.noted.items():
             if certain or not all(map(_is_finite, self.results)):
                 if lens is not None:
-                    repeated_warnings.meet((message, category), kind, place, lens())
+                    repeated_warnings.remember((message, category), kind, place, lens())
                 repeated_warnings.warn((message, category), place)
 
 

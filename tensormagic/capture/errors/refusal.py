@@ -57,7 +57,7 @@ def refuse_python(what: str, advice: str) -> NoReturn:
     raise ValueNeededError(f"{what} is not captured", advice)
 
 
-def one_or_several(sizes: Any) -> None:
+def refuse_ambiguous_integer(sizes: Any) -> None:
     """Raise for an object that is both an integer and a sequence: some functions of NumPy's read it as one, and some as the other."""
     cls = type(sizes)
     if isinstance(sizes, int | tuple | list | np.generic) and cls.__module__ in {"builtins", "numpy"}:
@@ -67,7 +67,7 @@ def one_or_several(sizes: Any) -> None:
         refuse_python(f"a {cls.__name__}, which is an integer and also holds several,", "Write int(n), or tuple(n).")
 
 
-def not_own(what: str) -> NoReturn:
+def refuse_foreign_store(what: str) -> NoReturn:
     """Raise for a store into an array that is not captured."""
     capture = context.current()
     if capture is not None and capture.abstract:
@@ -109,12 +109,12 @@ def _wanted(why: str) -> CaptureError:
     )
 
 
-def asked_by(packages: str | tuple[str, ...]) -> bool:
+def is_called_by(packages: str | tuple[str, ...]) -> bool:
     """Return whether the caller of the calling method is in a module whose name has one of these prefixes."""
     return str(frame_at(2).f_globals.get("__name__")).startswith(packages)
 
 
-def asked_by_the_user() -> bool:
+def is_called_by_the_user() -> bool:
     """Return whether the caller of the calling method is the user's code, or code that dispatches user functions by class."""
     return usercode.is_stageable(frame_at(2).f_code)
 
@@ -130,7 +130,7 @@ def _is_stored() -> bool:
     return frame is not None and frame.f_code.co_code[frame.f_lasti] in STORES
 
 
-def of_several(conversion: Callable[[Any], Any], kind: Type) -> None:
+def refuse_several_elements(conversion: Callable[[Any], Any], kind: Type) -> None:
     """Raise NumPy's error for converting an array of several elements, or none, to a number; no value is needed."""
     sizes = [2 if not isinstance(s, int) and is_at_least(s, 2) else s for s in kind.shape]
     if sizes and all(isinstance(s, int) for s in sizes):
@@ -159,7 +159,7 @@ def needs_value(
         return
     if capture.abstract or capture.heap.trials:
         if capture.abstract and _is_stored() and not what.startswith("a key"):
-            not_own("the code")
+            refuse_foreign_store("the code")
         if library := usercode.asking_library():
             what, advice = (
                 f"{what} in {library}",

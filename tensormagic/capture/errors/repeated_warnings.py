@@ -59,7 +59,7 @@ def follow(nodes: list[Node], made_of: Iterable[Node], met: dict[_Warning, None]
             _of[node] = found
 
 
-def meet(what: _What, kind: str, place: Site, lens: Lens) -> None:
+def remember(what: _What, kind: str, place: Site, lens: Lens) -> None:
     """Record a warning about a line; ``lens`` tells which node was built there."""
     met = _met.get()
     if met is not None:
@@ -79,7 +79,9 @@ def again(node: Node) -> None:
         for span in site.of(built) if built is not None else ():
             if span.run == run and span.role == "value" and known.kind not in span.quiet:
                 place = replace(span, line=span.line + known.above)
-                said = (known.what, place.line) in _told(place)[1]  # Python forgets these where its filters change
+                said = (known.what, place.line) in _warnings_given(place)[
+                    1
+                ]  # Python forgets these where its filters change
                 if not said and (not known.above or _text(place) == known.text):
                     warn(known.what, place)
 
@@ -93,7 +95,7 @@ def _text(place: Site) -> str:
 
 def warn(what: _What, span: Site) -> None:
     """Warn about a line, once in each run of its cell."""
-    registry, said = _told(span)
+    registry, said = _warnings_given(span)
     said.add((what, span.line))
     try:
         warnings.warn_explicit(*what, span.cell, span.line, registry=registry)
@@ -103,7 +105,7 @@ def warn(what: _What, span: Site) -> None:
         raise
 
 
-def _told(span: Site) -> tuple[dict[Any, Any], set[tuple[_What, int]]]:
+def _warnings_given(span: Site) -> tuple[dict[Any, Any], set[tuple[_What, int]]]:
     """Return the warnings that a run of a cell was given: Python's registry, and ours."""
     while len(_registries) > _MOST:
         del _registries[next(iter(_registries))]

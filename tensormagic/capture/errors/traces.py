@@ -68,13 +68,13 @@ def chained(error: BaseException) -> Iterator[BaseException]:
         following = following.__cause__ or (None if following.__suppress_context__ else following.__context__)
 
 
-def bare(error: BaseException) -> None:
+def remove_our_frames(error: BaseException) -> None:
     """Remove the frames of this package from an error that the user's code catches, and from those that it was chained to."""
     for one in chained(error):
         one.__traceback__ = without_ours(one.__traceback__) or one.__traceback__
 
 
-def untold(error: BaseException, met: BaseException) -> None:
+def drop_from_context(error: BaseException, met: BaseException) -> None:
     """Remove ``met`` from the context of an error: the code was run again because of it, and raised the error independently.
 
     The errors that the caller was handling before stay.

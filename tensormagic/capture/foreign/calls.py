@@ -177,7 +177,7 @@ def _calling_back(function: Callable[..., Any], args: tuple[Any, ...], options: 
         return _on_values(function, tuple(map(handed, args)), {n: handed(a) for n, a in options.items()}, loan)
 
 
-def librarys(
+def call_library(
     function: Callable[..., Any],
     args: tuple[Any, ...],
     options: dict[str, Any],
@@ -191,7 +191,7 @@ def librarys(
     the memory in another form gets the memory itself.
     """
     if not values_are_there() or isinstance(error, LayoutError | LimitError):
-        raise _waiting(error)
+        raise _error_for_python(error)
     loan = Loan("a function that is not captured", parts=parts)
     try:
         found = _calling_back(function, args, options, loan)
@@ -213,7 +213,7 @@ def _in_memory(function: Callable[..., Any], args: tuple[Any, ...], options: dic
     return _on_values(function, args, options, Loan("a function that is not captured", memory=lent))
 
 
-def _waiting(error: TensorError) -> TensorError:
+def _error_for_python(error: TensorError) -> TensorError:
     """Return the error for what Python must run; in a part of a cell on trial, unsupported operands are no mistake."""
     capture = context.current()
     tried = capture is not None and capture.heap.trials and not capture.abstract

@@ -136,7 +136,7 @@ class Loan:
         for own, given, before in self._containers:
             now = list(_parts(given))
             if len(now) != len(before) or any(a is not b for a, b in zip(now, before, strict=True)):
-                _put(own, given, [self._taken_back(v) for v in now])
+                _refill(own, given, [self._taken_back(v) for v in now])
         return self._result(found)
 
     def _result(self, found: Any) -> Any:
@@ -202,7 +202,7 @@ def _parts(container: Any) -> Iterator[Any]:
         yield from container
 
 
-def _put(own: Any, given: Any, parts: list[Any]) -> None:
+def _refill(own: Any, given: Any, parts: list[Any]) -> None:
     """Fill a container with ``parts``; for a dictionary, keys and values alternate."""
     rebuilt_containers.refill(
         own, dict(zip(parts[::2], parts[1::2], strict=True)) if isinstance(given, dict) else parts

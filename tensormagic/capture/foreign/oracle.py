@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.foreign.calls import librarys
+from tensormagic.capture.foreign.calls import call_library
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.numbers.known_values import static_value
 from tensormagic.capture.staging.trials.needs_python import NeedsPython
@@ -42,11 +42,11 @@ _OPERATORS = [*(f"__{name}__" for name in (*_TWO, *(f"i{n}" for n in _TWO), *_AL
 _NONE = object()  # no error
 
 
-class _Unaskable(Exception):  # noqa: N818 (no error)
+class _NotComparableError(Exception):
     """Raised if NumPy cannot be called for comparison."""
 
 
-def in_numpys_words(
+def with_numpys_errors(
     own: Callable[..., Any], asked: Callable[..., Any], *, stores: bool = False, resolved: bool = False
 ) -> Callable[..., Any]:
     """Return ``own`` with the error texts of NumPy's function ``asked``; what is not captured runs on values.
@@ -63,13 +63,13 @@ def in_numpys_words(
         except CaptureError as error:
             if stores or context.current() is None:
                 raise
-            return librarys(asked, args, options, error)
+            return call_library(asked, args, options, error)
         except ForeignError as error:
-            return librarys(asked, args, options, error)
+            return call_library(asked, args, options, error)
         except _OF_CALLS as error:
             said, gives = as_numpy(error, asked, args, options)
             if gives and not stores and isinstance(error, TensorError):
-                return librarys(asked, args, options, error)
+                return call_library(asked, args, options, error)
             if said is error:
                 raise
             raise said.with_traceback(error.__traceback__) from None
@@ -134,15 +134,15 @@ def _in_dtypes_of(found: Any, theirs: Any) -> Any:
     return found.astype(dtype) if is_stored(dtype) and found.dtype == SINGLE else None
 
 
-def methods_in_numpys_words() -> None:
+def give_methods_numpys_errors() -> None:
     """Make all methods, operators and indexing of lazy arrays raise NumPy's errors, and refuse unsupported ones by name."""
     for name, method in vars(np.ndarray).items():
         if callable(method) and not name.startswith("_") and not hasattr(Tensor, name):
             hooks.methods.setdefault(name, _refused(name))
     for name, own in hooks.methods.items():
-        hooks.methods[name] = _named(in_numpys_words(own, _asking(name), stores=name in _STORES), name)
+        hooks.methods[name] = _named(with_numpys_errors(own, _asking(name), stores=name in _STORES), name)
     for name in _OWN_METHODS:
-        setattr(Tensor, name, _named(in_numpys_words(getattr(Tensor, name), _asking(name)), name))
+        setattr(Tensor, name, _named(with_numpys_errors(getattr(Tensor, name), _asking(name)), name))
     for name in _OPERATORS:
         function = getattr(operator, name.replace("__r", "__", 1) if name in _REFLECTED else name)
         asked = _swapped(function) if name in _REFLECTED else function
@@ -163,7 +163,7 @@ _READING = {"tobytes", "tofile", "dump", "dumps", "getfield", "byteswap"}  # pla
 
 def _operator(own: Callable[..., Any], asked: Callable[..., Any], *, stores: bool) -> Callable[..., Any]:
     """Return an operator that may leave a non-numeric operand to Python; NumPy or Python's number then determines the error."""
-    guarded = in_numpys_words(own, asked, stores=stores, resolved=True)
+    guarded = with_numpys_errors(own, asked, stores=stores, resolved=True)
 
     @functools.wraps(own)
     def call(self: Tensor, *others: Any) -> Any:
@@ -237,7 +237,7 @@ def _is_handled() -> bool:
     return calls <= 1
 
 
-_CALL = in_numpys_words(len, len).__code__
+_CALL = with_numpys_errors(len, len).__code__
 
 
 def _builtin(kind: type[Exception]) -> type[Exception]:
@@ -291,7 +291,7 @@ def _operand(value: Any, exact: bool) -> Any:
         return value.copy() if value.size <= _MOST else np.zeros(value.shape, value.dtype)
     numpys = callable(value) and (getattr(value, "__module__", None) or "").startswith("numpy")
     if isinstance(value, Iterator) or not (numpys or isinstance(value, _FORMS)):
-        raise _Unaskable
+        raise _NotComparableError
     return value
 
 
@@ -308,7 +308,7 @@ def _of_type(value: Tensor) -> Any:
         return known
     shape = [hint(s) for s in value.type.shape]
     if None in shape and not _is_narrow(value):
-        raise _Unaskable
+        raise _NotComparableError
     made = np.zeros([_SOME if s is None else s for s in shape], value.dtype)
     if _is_narrow(value):  # numbers that differ, so that nothing is singular or empty
         made[...] = np.cos(np.arange(1, made.size + 1)).reshape(made.shape)

@@ -50,12 +50,12 @@ def made() -> int:
     return _count.made
 
 
-def elsewhere() -> int:
+def count_outside_classes() -> int:
     """Return the number of these that were not calls of classes: creating an object rarely has side effects."""
     return _count.elsewhere
 
 
-def heard(function: Any = None) -> None:
+def count_call(function: Any = None) -> None:
     """Count a call of ``function``."""
     _count.made += 1
     _count.elsewhere += not isinstance(function, type)
@@ -69,12 +69,12 @@ def noted(function: Callable[..., Any]) -> Callable[..., Any]:
             found = function(*args, **options)
         except TensorError:
             if not isinstance(function, type):
-                heard(function)
+                count_call(function)
             raise
         except BaseException:
-            heard(function)
+            count_call(function)
             raise
-        heard(function)
+        count_call(function)
         return found
 
     return call

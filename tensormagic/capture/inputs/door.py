@@ -170,7 +170,7 @@ def converted(value: Any, dtype: Any = None) -> Any:
 
     Any other value is returned unchanged.
     """
-    return _locked(np.asarray(value, dtype)) if is_converted(value) else value
+    return _read_only_view(np.asarray(value, dtype)) if is_converted(value) else value
 
 
 def is_converted(value: Any) -> bool:
@@ -188,7 +188,7 @@ def is_itself(value: Any) -> bool:
     return kind_of(value) is Kind.USERS
 
 
-def lazily(value: Any, **options: Any) -> Any:
+def lazy_array_of(value: Any, **options: Any) -> Any:
     """Return the result of ``__array__`` of an object of the user's class, which may be lazy; None if there is none."""
     method = getattr(type(value), "__array__", None)
     if not isinstance(method, FunctionType) or package_of(type(value)) in {"tensormagic", "pandas", "numpy", "scipy"}:
@@ -208,7 +208,7 @@ def read_by(function: Callable[..., Any], value: Any) -> Any:
         return value
     if any(hasattr(kind, name) for name in (function.__name__, "__array_function__", "__array_ufunc__")):
         return value  # NumPy calls these first
-    found = lazily(value)
+    found = lazy_array_of(value)
     return value if found is None else found
 
 
@@ -256,15 +256,15 @@ _READ = {Kind.VIEW, Kind.READ}
 
 def _read(value: Any, name: str) -> np.ndarray[Any, Any]:
     """Return the array that NumPy reads from an object: read-only, where a store into it would not reach the object."""
-    given = lazily(value)
+    given = lazy_array_of(value)
     array = np.asarray(value if given is None else given)
     if isinstance(value, np.ndarray):
         return array
     check_dtype(array.dtype, name or f"a {type(value).__name__}")
-    return _locked(array)
+    return _read_only_view(array)
 
 
-def _locked(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _read_only_view(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return a read-only view of an array."""
     array = array.view()
     array.flags.writeable = False
@@ -468,7 +468,7 @@ def _is_held(dtype: np.dtype[Any]) -> bool:
     return is_stored(dtype) or (numpys and dtype.itemsize <= (16 if dtype.kind == "c" else 8))
 
 
-def stays(value: Any) -> bool:
+def stays_numpys(value: Any) -> bool:
     """Return whether a value is an array, or a NumPy number, that no graph holds: in a cell NumPy computes with it.
 
     Arrays of texts, dates, objects and structures, numbers of other sizes and byte orders, and all subclasses, which

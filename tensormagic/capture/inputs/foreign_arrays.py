@@ -1,6 +1,6 @@
 """Arrays that no graph can hold, in cells: their contents are saved and restored; and lazy arrays whose memory NumPy exposes as one.
 
-NumPy computes with them as the code runs (:func:`tensormagic.capture.inputs.door.stays`), and also with arrays that
+NumPy computes with them as the code runs (:func:`tensormagic.capture.inputs.door.stays_numpys`), and also with arrays that
 share the memory of one.
 """
 
@@ -18,7 +18,7 @@ from tensormagic.capture.foreign.lending import as_numpy_lies
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import snapshots
 from tensormagic.capture.inputs.snapshots import Snapshot, same_bits
-from tensormagic.capture.stores.lent import lose
+from tensormagic.capture.stores.lent import record_overwritten
 from tensormagic.capture.stores.overlap import share
 from tensormagic.capture.stores.place import Buffer, Place, serials
 from tensormagic.capture.stores.state import State
@@ -51,7 +51,7 @@ class Shown(Buffer):
     def node(self) -> Node:
         """Return the current value; no derivative flows through NumPy's stores."""
         if self._state.changed:
-            lose(self._own)
+            record_overwritten(self._own)
             self._own, self._state, self._number = (
                 snapshots.of_array(self.array, self.name or "the array"),
                 State(self.array),

@@ -132,7 +132,7 @@ def input_of(value: Any, name: str) -> Tensor | None:
 
     Arrays that graphs cannot hold are no inputs: NumPy computes with them, as in any cell.
     """
-    if door.stays(value):
+    if door.stays_numpys(value):
         return None
     tensor = input_tensor(value, name)
     return tensor if tensor is not None else labelled.labelled(value, name)
@@ -146,7 +146,7 @@ def read_item(value: Any, text: str, root: Any) -> Any:
     if capture is not None and door.is_table(value):
         found = labelled.labelled(value, text)
         return value if found is None else found
-    if capture is None or isinstance(value, Tensor) or _stays(capture, value) or door.stays(root):
+    if capture is None or isinstance(value, Tensor) or _stays(capture, value) or door.stays_numpys(root):
         return value  # what such an array returns shares its memory
     if isinstance(root, type) or callable(root) or _is_ours(root):
         return value
@@ -161,7 +161,7 @@ def read_item(value: Any, text: str, root: Any) -> Any:
 
 def _stays(capture: Capture, value: Any) -> bool:
     """Return whether a value is an array that no graph holds, which is noted."""
-    stays = door.stays(value)
+    stays = door.stays_numpys(value)
     if stays and isinstance(value, np.ndarray):
         capture.outside.strangers.append(value)
     return stays

@@ -15,7 +15,7 @@ import numpy as np
 from tensormagic.capture import context, library
 from tensormagic.capture.errors.refusal import values_are_there
 from tensormagic.capture.foreign import oracle
-from tensormagic.capture.foreign.calls import librarys
+from tensormagic.capture.foreign.calls import call_library
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs.door import read_by
 from tensormagic.capture.inputs.snapshots import name_of_list
@@ -35,7 +35,7 @@ from tensormagic.ir.modules import is_users, module_of
 for _file in pkgutil.iter_modules(library.__path__, f"{library.__name__}."):
     import_module(_file.name)
 BESIDE: tuple[ModuleType, ...] = fancy_indexing, ufuncs, storing, views, attributes
-oracle.methods_in_numpys_words()
+oracle.give_methods_numpys_errors()
 table_functions.in_numpys_functions()
 _CREATE = {
     "zeros",
@@ -195,7 +195,7 @@ def _dispatching(function: Callable[..., Any], own: Callable[..., Any]) -> Calla
         except CaptureError as error:
             if context.current() is None:
                 raise
-            return librarys(function, args, options, error)
+            return call_library(function, args, options, error)
 
     return call
 
@@ -219,7 +219,7 @@ def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **options: Any) -> Any:
         given = (*args, *options.values())
         if any(map(has_lazy, given)) or (any(map(_is_users, given)) and values_are_there()):
-            return librarys(function, args, options, unknown(function.__name__), parts=True)
+            return call_library(function, args, options, unknown(function.__name__), parts=True)
         return function(*map(_handed_out, args), **options)
 
     return call

@@ -110,19 +110,19 @@ class Reach:
             self._pending += [v for v in items if not isinstance(v, _ATOMS)]
             if type(value) in {list, dict} and any(map(is_lazy, items)):
                 self.holders.append(value)  # type: ignore[arg-type]
-            self._hand([getattr(value, "default_factory", None)])
+            self._follow_library_object([getattr(value, "default_factory", None)])
         elif package_of(type(value)) == "tensormagic":
             self._captured(value)
         elif isinstance(value, type):
             self._pending += [p for c in value.__mro__ if _is_users(c) for p in vars(c).values()]
         elif isinstance(value, weakref.ref):
-            self._hand([value()])
+            self._follow_library_object([value()])
         elif isinstance(value, MappingProxyType) or _librarys_code_runs(value):
-            self._hand([v for v in gc.get_referents(value) if not isinstance(v, type)])
+            self._follow_library_object([v for v in gc.get_referents(value) if not isinstance(v, type)])
         elif _is_users(type(value)):
             self._pending += [type(value), getattr(value, "__dict__", None)]
 
-    def _hand(self, values: list[Any]) -> None:
+    def _follow_library_object(self, values: list[Any]) -> None:
         """Follow what a library's object refers to."""
         inside = [v for value in values for v in (value.values() if isinstance(value, dict) else [value])]
         self.handed = self.handed or any(isinstance(v, FunctionType | MethodType) for v in inside)

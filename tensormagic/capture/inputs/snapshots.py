@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.inputs.door import RefusedError, check_dtype, operand, stays
+from tensormagic.capture.inputs.door import RefusedError, check_dtype, operand, stays_numpys
 from tensormagic.ir.alive import Alive
 from tensormagic.ir.errors import GuardError
 from tensormagic.ir.node import Node
@@ -90,7 +90,7 @@ def _frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def of_array(array: np.ndarray[Any, Any], name: str) -> Node:
     """Return the input node of an array: the same one as before, where the array has not changed since."""
     given, array = array, operand(array, name)
-    if type(given) is not np.ndarray and stays(given) and context.in_cell():
+    if type(given) is not np.ndarray and stays_numpys(given) and context.in_cell():
         raise RefusedError(given, name)
     check_dtype(array.dtype, name)
     known = _nodes.get(id(given))

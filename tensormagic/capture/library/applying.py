@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tensormagic.capture.errors.refusal import refuse, values_are_there
-from tensormagic.capture.foreign.calls import called_back, librarys
+from tensormagic.capture.foreign.calls import call_library, called_back
 from tensormagic.capture.foreign.lending import Loan
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs.stand_ins import StandIn
@@ -19,7 +19,7 @@ from tensormagic.capture.library.shaping import expand_dims_
 from tensormagic.capture.names import implements
 from tensormagic.capture.numbers import undecided_dtypes
 from tensormagic.capture.random.generators import Drawn
-from tensormagic.capture.staging.calls.called_once import once_for_all
+from tensormagic.capture.staging.calls.called_once import call_once_for_all
 from tensormagic.capture.staging.trials.needs_python import NeedsPython
 from tensormagic.capture.staging.trials.trial import attempt
 from tensormagic.capture.staging.trials.world import World
@@ -39,7 +39,7 @@ from tensormagic.ops.pointwise import astype
 def _tried(function: Callable[[], Any], reached: Callable[..., Any], name: str) -> Any:
     """Return a function's result for an element without a value; raise if it has effects, or, in a cell, if it needs the value."""
     if not values_are_there():
-        return once_for_all(function, [reached], lambda: _once_for_all(name))
+        return call_once_for_all(function, [reached], lambda: _once_for_all(name))
     world = World([reached])
     try:
         outcome = attempt(world, function)
@@ -168,7 +168,7 @@ class Vectorized(StandIn):
             if not values_are_there():
                 raise
             called = np.vectorize(self._called(), **self.options)
-            return librarys(called, args, named, _once_for_all("np.vectorize"))
+            return call_library(called, args, named, _once_for_all("np.vectorize"))
 
     def _called(self) -> Any:
         """Return the function that NumPy calls for each element: the user's own, unchanged, if that is equivalent."""

@@ -185,7 +185,7 @@ def asanyarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: boo
 @implements(np.asarray)
 def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, **options: Any) -> Any:
     """Implement ``np.asarray``: the array itself, if it has this dtype."""
-    own = tensor(a) if isinstance(a, Tensor) else None if copy else door.lazily(a)  # without labels
+    own = tensor(a) if isinstance(a, Tensor) else None if copy else door.lazy_array_of(a)  # without labels
     a = a if own is None else own
     if not copy and _is_array(a, dtype) and (isinstance(a, Tensor) or np.asarray(a, order=order) is a):  # type: ignore[call-overload]
         letter = "K" if order is None else order_letter(order)
@@ -200,9 +200,9 @@ def _own_array(value: Any, *, copy: bool) -> Any:
     """Return the array that a user's object gives, as a copy if that is wanted; None if it gives none, or supports no copies."""
     method = getattr(type(value), "__array__", None)
     if not copy:
-        return door.lazily(value)
+        return door.lazy_array_of(value)
     knows = isinstance(method, FunctionType) and "copy" in inspect.signature(method).parameters
-    return door.lazily(value, copy=True) if knows else None
+    return door.lazy_array_of(value, copy=True) if knows else None
 
 
 def _in_order(x: Tensor, letter: str) -> Tensor:

@@ -17,7 +17,7 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.errors.refusal import refuse, text_asked_for, values_are_there
-from tensormagic.capture.foreign.calls import librarys
+from tensormagic.capture.foreign.calls import call_library
 from tensormagic.capture.foreign.lending import Loan
 from tensormagic.capture.inputs.stand_ins import StandIn, noted
 from tensormagic.capture.library import kernel_density
@@ -303,11 +303,13 @@ class Distribution(StandIn):
                 return value(*args, **options)
             own = method_of(self.title, name)
             if own is None:
-                return librarys(value, args, options, _refusal(f"scipy.stats.{self.title}.{name}", name, self.title))
+                return call_library(
+                    value, args, options, _refusal(f"scipy.stats.{self.title}.{name}", name, self.title)
+                )
             try:
                 return own(*args, **options)
             except CaptureError as error:
-                return librarys(value, args, options, error)
+                return call_library(value, args, options, error)
 
         return noted(call, value)
 
@@ -401,7 +403,7 @@ class Frozen(StandIn, Deferred):
             if context.current() is None:
                 return self._made(name, *operands, **named)
             title = f"scipy.stats.{self._of.title}.{name}"
-            return librarys(partial(self._made, name), operands, named, _refusal(title, name, self._of.title))
+            return call_library(partial(self._made, name), operands, named, _refusal(title, name, self._of.title))
 
         return call if self.__wrapped__ is None else noted(call, getattr(self.__wrapped__, name))
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.errors.deprecated import told
+from tensormagic.capture.errors.deprecated import show_deprecations
 from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.library.joining import stack
 from tensormagic.capture.names import implements
@@ -102,7 +102,7 @@ def _whole(k: Any) -> Any:
     """Return the number of a diagonal as an int: NumPy accepts floats too, with its deprecation warning."""
     if not isinstance(k, float | np.floating):
         return k
-    told(np.tri, 1, 1, k)
+    show_deprecations(np.tri, 1, 1, k)
     if not k.is_integer():
         refuse(f"a triangle from diagonal {k}", "Use a whole number, such as int(k).")
     return int(k)

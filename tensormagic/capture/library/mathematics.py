@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.errors.refusal import values_are_there, zero_like
-from tensormagic.capture.foreign.calls import librarys
+from tensormagic.capture.foreign.calls import call_library
 from tensormagic.capture.names import unknown
 from tensormagic.capture.numbers.known_values import static_int
 from tensormagic.capture.python.words import said
@@ -69,7 +69,7 @@ def captured(function: Callable[..., Any]) -> Callable[..., Any]:
         if own is not None:
             return own(*args, **options)
         if name not in _OF_FLOATS or options:
-            return librarys(function, args, options, unknown(f"math.{name}"))
+            return call_library(function, args, options, unknown(f"math.{name}"))
         return _computed(name, *(_as_float(a, name) for a in args))
 
     return call
@@ -137,7 +137,7 @@ def _of_integers(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     op: Any = registry.get(function.__name__)
     nodes = [node_of(a) for a in args]
     if op is None or op.kind != "pointwise" or any(n.type.shape for n in nodes):
-        return librarys(function, args, {}, unknown(f"math.{function.__name__}"))
+        return call_library(function, args, {}, unknown(f"math.{function.__name__}"))
     if any(n.type.dtype.kind not in "biu" for n in nodes):
         raise DTypeError(f"math.{function.__name__}: 'float' object cannot be interpreted as an integer")
     return done(functools.reduce(op, [to_form(astype(n, np.dtype(int)), "python") for n in nodes]))

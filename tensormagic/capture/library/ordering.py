@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.errors.refusal import not_own, refuse
+from tensormagic.capture.errors.refusal import refuse, refuse_foreign_store
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import FUNCTIONS, implements
 from tensormagic.capture.values.arguments import (
@@ -127,7 +127,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
     """Implement ``np.put_along_axis``: a store through arrays of indices, one for each axis."""
     if not isinstance(arr, Tensor):
-        not_own("np.put_along_axis")
+        refuse_foreign_store("np.put_along_axis")
     index = node_of(indices)
     if index.type.dtype.kind not in "iu":
         raise IndexError("`indices` must be an integer array")

@@ -393,10 +393,10 @@ def _pieces(value: Any) -> Sequence[Any]:
 def text_of(pieces: Sequence[Any], said: str = "") -> Any:
     """Return a text; a string at once if all its values are known or computed."""
     told = [p if isinstance(p, str) or isinstance(p[0], Tensor | Deferred) else put(*p) for p in pieces]
-    return at_once(told) if all(isinstance(p, str) for p in told) else LazyText(told, said)
+    return joined_text(told) if all(isinstance(p, str) for p in told) else LazyText(told, said)
 
 
-def at_once(told: Sequence[str]) -> str:
+def joined_text(told: Sequence[str]) -> str:
     """Return the text of known pieces; a single piece keeps its class."""
     told = [p for p in told if p]
     return told[0] if len(told) == 1 else "".join(told)
@@ -418,7 +418,7 @@ def _joined(piece: Any) -> list[Any]:
     return [piece] if isinstance(piece, tuple) else [*_pieces(piece)]
 
 
-def as_it_is(value: Any) -> Any:
+def unchanging(value: Any) -> Any:
     """Return a value for a text as it is now, unchanged by later stores. A number that depends on sizes alone becomes known."""
     if isinstance(value, Tensor) and (known := value.specialised()) is not None:
         return known

@@ -249,7 +249,7 @@ def of_array(array: Node, several: Sequence[Classes]) -> Node:
         return found  # a derivative is a float
     if set() in enough or all({d} in enough for d in dtypes):
         return found
-    ways = [reduce(scalar.logical_and, [_met(d, unsure) for d in met], constant(True)) for met in enough]
+    ways = [reduce(scalar.logical_and, [_has_dtype(d, unsure) for d in met], constant(True)) for met in enough]
     other = " or ".join(sorted({str(np.result_type(d, *sure)) for d in dtypes} - {str(found.type.dtype)}))
     text = (
         f"an array of numbers whose classes depend on data may be {found.type.dtype} or {other}, and is not "
@@ -274,7 +274,7 @@ def of_any_dtype(array: Node) -> Node:
     return array.args[0] if array.op is REQUIRE and array["error"] == "dtype" else array
 
 
-def _met(dtype: np.dtype[Any], several: Sequence[Classes]) -> Node:
+def _has_dtype(dtype: np.dtype[Any], several: Sequence[Classes]) -> Node:
     """Return a node for whether one of several numbers has a dtype."""
     found = [
         is_of(c, [t for t in c.types if t.dtype == dtype]) for c in several if any(t.dtype == dtype for t in c.types)

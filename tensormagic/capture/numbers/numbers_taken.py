@@ -141,13 +141,13 @@ def note(node: Node, value: Any) -> None:
     here = next((t for t in _taken if t.line == line and t.filename == filename), None)
     if here is None:
         _taken.append(here := Taken(filename, line, []))
-    inputs = _behind(node)
+    inputs = _inputs_of(node)
     _left.append(inputs)
     here.numbers += [(number, inputs) for number in numbers]
     del here.numbers[:-_KEPT]
 
 
-def _behind(node: Node) -> Inputs:
+def _inputs_of(node: Node) -> Inputs:
     """Return the inputs that a value depends on."""
     while len(node.args) == 1:  # a part of an array: many are taken from one
         node = node.args[0]
@@ -167,7 +167,7 @@ def begin() -> list[Mark]:
 
 def among(marks: list[Mark], nodes: Iterable[Node]) -> list[Mark]:
     """Return those of ``marks`` that belong to inputs of ``nodes``."""
-    own = [mark for node in nodes for mark in _behind(node).marks]
+    own = [mark for node in nodes for mark in _inputs_of(node).marks]
     return [mark for mark in marks if any(_same(mark, one) for one in own)]
 
 
@@ -206,7 +206,7 @@ def note_array(node: Node, value: Any) -> None:
     """Record that plain code has the array of a value."""
     if context.current() is not None or not node.type.inexact:
         return
-    _left.append(_behind(node))
+    _left.append(_inputs_of(node))
     if type(value) is not np.ndarray or value.size < 2:
         return
     frame = None if id(value) in _stored else usercode.user_frame()
@@ -218,7 +218,7 @@ def note_stored_outside(node: Node, array: np.ndarray[Any, Any], name: str, plac
     """Record that plain code, which has had the memory of ``node`` since ``place``, has stored into it."""
     if node.type.inexact and _history(array) is None:
         left = {id(inputs): inputs for inputs in _left}
-        marks = [mark for inputs in (_behind(node), *left.values()) for mark in inputs.marks]
+        marks = [mark for inputs in (_inputs_of(node), *left.values()) for mark in inputs.marks]
         _keep(array, name, *place, marks, "was given to plain code here, which has stored into it")
 
 
@@ -303,7 +303,7 @@ def _history(array: np.ndarray[Any, Any]) -> Stored | None:
 histories_by(lambda array: _history(array) if _stored else None)
 
 
-def _tell_stores(result: Node, wrt: Node, name: str) -> set[Node]:
+def _warn_of_stores(result: Node, wrt: Node, name: str) -> set[Node]:
     """Warn where ``result`` reads numbers that are known to depend on the input ``wrt``; return the nodes that were warned about."""
     told: set[Node] = set()
     own = _mark_of(wrt)
@@ -327,9 +327,9 @@ def _tell_stores(result: Node, wrt: Node, name: str) -> set[Node]:
     return told
 
 
-def tell(result: Node, wrt: Node, name: str) -> None:
+def warn_of_taken_numbers(result: Node, wrt: Node, name: str) -> None:
     """Warn where ``result`` is made of numbers that were taken from what depends on the input ``wrt``, or stored."""
-    told = _tell_stores(result, wrt, name)
+    told = _warn_of_stores(result, wrt, name)
     own = _mark_of(wrt)
     found = [t for t in _taken if not t.told and any(t.of(wrt, own))]
     for numbers in _constants(result, told | {wrt}) if found else ():

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.errors.refusal import asked_by_the_user, refuse, refuse_python
+from tensormagic.capture.errors.refusal import is_called_by_the_user, refuse, refuse_python
 from tensormagic.capture.hooks import run_time
 from tensormagic.capture.numbers.deferred import Deferred, Opaque
 from tensormagic.capture.stores.place import Buffer, Place
@@ -98,7 +98,7 @@ class PerhapsNumber(Perhaps, Tensor):
 
     @property
     def __class__(self) -> type[Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        if not asked_by_the_user():
+        if not is_called_by_the_user():
             return type(self)
         if (now := self.now) is self:
             refuse(f"the class of {self.said or 'a value'}, which is None for some data,", "Ask `is None` first.")

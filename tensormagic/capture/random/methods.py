@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.errors.refusal import not_own, one_or_several, refuse
+from tensormagic.capture.errors.refusal import refuse, refuse_ambiguous_integer, refuse_foreign_store
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.values.operands import node_of
 from tensormagic.capture.values.value import Tensor, as_size, wrap
@@ -82,7 +82,7 @@ class Draws(Stateful):
 
 
 def _sizes(size: Any) -> tuple[Size, ...]:
-    one_or_several(size)
+    refuse_ambiguous_integer(size)
     found = tuple(map(as_size, size)) if isinstance(size, tuple | list) else (as_size(size),)
     if any(isinstance(n, int) and n < 0 for n in found):
         raise ValueError("negative dimensions are not allowed")
@@ -143,7 +143,7 @@ def _standard(name: str, text: str, *more: str) -> Callable[..., Any]:
         operands = {k: _operand(v, k) for k, v in given.items()}
         if out is not None:
             if not isinstance(out, Tensor):
-                not_own(f"{name} with out=")
+                refuse_foreign_store(f"{name} with out=")
             if out.dtype != dtype:
                 raise TypeError(f"Supplied output array has the wrong type. Expected {dtype}, got {out.dtype}")
             size = out.type.shape if size is None else size
@@ -261,7 +261,7 @@ def _shuffle(self: Draws, x: Any, axis: int = 0) -> None:
     if isinstance(x, list):
         refuse("shuffle of a list", "Use rng.permutation(len(list)), or an array.")
     if not isinstance(x, Tensor):
-        not_own("shuffle")
+        refuse_foreign_store("shuffle")
     if not x.ndim:
         raise TypeError("cannot shuffle an array without axes")
     axis = normalise_axis(axis, x.ndim)
@@ -294,7 +294,7 @@ def _permuted(self: Draws, x: Any, axis: int | None = None, out: Any = None) -> 
     if out is None:
         return found
     if not isinstance(out, Tensor):
-        not_own("permuted with out=")
+        refuse_foreign_store("permuted with out=")
     out[...] = found
     return out
 

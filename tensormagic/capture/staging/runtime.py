@@ -24,7 +24,7 @@ from tensormagic.capture.staging.branches.conditional import staged_branch
 from tensormagic.capture.staging.branches.merged_values import Partial
 from tensormagic.capture.staging.branches.patterns import beside, between, is_mapping, is_of_class, is_sequence, member
 from tensormagic.capture.staging.calls import special_methods
-from tensormagic.capture.staging.calls.calls_back import CallsBack
+from tensormagic.capture.staging.calls.calls_back import CallbackScope
 from tensormagic.capture.staging.calls.staged import called, indexed
 from tensormagic.capture.staging.loops.comprehensions import comprehended, generated
 from tensormagic.capture.staging.loops.growing_lists import growing, retyped
@@ -41,7 +41,7 @@ from tensormagic.capture.staging.numbers.truth import computed, decided, truth, 
 from tensormagic.capture.staging.trials.needs_python import Grows
 from tensormagic.capture.staging.trials.trial import fail_trial, trial
 from tensormagic.capture.stores.alias import may_share
-from tensormagic.capture.stores.outside import callers, one_of_callers, whole_array
+from tensormagic.capture.stores.outside import callers_container, one_of_callers, whole_array
 from tensormagic.capture.values.operands import node_of
 from tensormagic.capture.values.value import Tensor, wrap
 from tensormagic.ir.type import Type
@@ -146,7 +146,7 @@ def identical(first: Any, second: Any) -> Any:
     first, second = now(first), now(second)
     if first is not second and (known := one_of_callers(first, second)) is not None:
         return known
-    first, second = callers(first), callers(second)
+    first, second = callers_container(first), callers_container(second)
     for value, other in ((first, second), (second, first)):
         if isinstance(value, Tensor) and value.node.type == _OBJECTS.get(type(other)):
             truth_value = wrap(to_form(value.node, "python"))
@@ -248,7 +248,7 @@ def asserted(test: Any, told: Thunk | None) -> None:
     if known is None and values_are_there():
         known = raising.known(condition)  # type: ignore[arg-type]
     if known is None and raising.settles():
-        known = raising.taken_for(condition)  # type: ignore[arg-type]
+        known = raising.assumed_to_hold(condition)  # type: ignore[arg-type]
     if known is None and not raising.can_defer():
         raise fail_trial("`assert` on data in a `try`", "Check it outside the `try`, or write `if` and `else`.")
     if known:
@@ -296,7 +296,7 @@ def there(value: Any) -> Any:
 
 
 run_time.module = sys.modules[__name__]
-hooks.calls_back = CallsBack
+hooks.calls_back = CallbackScope
 formatted, text = told.formatted, told.text
 attempting, managed, raised = raising.Attempt, raising.managed, raising.raising
 

@@ -131,14 +131,14 @@ class Alias:
         for other, transfer in own.shared:
             other.put(transfer(other.node, node))
         for one in (own, *(other for other, _ in own.shared)):
-            tell(one)
+            notify(one)
 
     def told(self, own: Buffer, source: Buffer) -> None:
         """Handle a store into one of the places: the new value is computed when it is read."""
         del source
         if own not in _storing:
             own.set_lazy(functools.partial(self._now, own.asked))
-            tell(own)
+            notify(own)
 
     def _now(self, asked: Callable[[Node], Node], was: Node) -> Node:
         """Return the array's value after a store, given its value before."""
@@ -201,7 +201,7 @@ class Unknown(Alias):
         stored = f"{source.name or 'another array'}, which has changed since{where}"
         message = f"this value may be a part of {stored}: what it is now is not known"
         own.put(own.asked(require(own.bare, constant(False), message, "capture")))
-        tell(own)
+        notify(own)
 
 
 # states that a buffer gets --------------------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ def forget(followed: Iterable[tuple[Buffer, weakref.ref[Buffer]]]) -> None:
         _followers[source].remove(held)
 
 
-def tell(source: Buffer) -> None:
+def notify(source: Buffer) -> None:
     """Notify what may be a view of a buffer that something was stored there."""
     for held in list(_followers.get(source, ())):
         own = held()
@@ -364,7 +364,7 @@ def _store_through(own: Buffer, node: Node) -> None:
             one.alias.told(one, one)
     finally:
         _storing.difference_update(chosen)
-    tell(own)
+    notify(own)
 
 
 def _downwards(first: Buffer) -> list[Buffer]:

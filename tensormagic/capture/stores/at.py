@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.errors.refusal import not_own, refuse
+from tensormagic.capture.errors.refusal import refuse, refuse_foreign_store
 from tensormagic.capture.numbers.known_values import arithmetic
 from tensormagic.capture.stores.storing import by_places, chosen_first, entries, fitted, is_advanced, spread
 from tensormagic.capture.values.index_arrays import Items, arranged, resolve
@@ -32,7 +32,7 @@ def at(ufunc: Any, op: Pointwise | None, x: Any, index: Any, *given: Any) -> Non
     """Store by ``ufunc.at(x, index, value)``: repeated indices are combined one after the other."""
     name = ufunc.__name__
     if not isinstance(x, Tensor):
-        not_own(f"np.{name}.at")
+        refuse_foreign_store(f"np.{name}.at")
     if name not in AT or op is None:
         refuse(f"np.{name}.at", f"Those of {', '.join(AT)} are captured.")
     if len(given) != 1:

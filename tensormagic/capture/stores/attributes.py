@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.errors.deprecated import told
+from tensormagic.capture.errors.deprecated import show_deprecations
 from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.python import usercode
 from tensormagic.capture.stores.place import reshapes_in_place
@@ -38,7 +38,7 @@ def _set_shape(self: Tensor, shape: Any) -> None:
             "Use x = x.reshape(...), which makes a new array of that name.",
         )
     _may_reshape(self)
-    told(_reshape)
+    show_deprecations(_reshape)
     reshaped = self.reshape(shape)
     in_place = reshapes_in_place(self.place, reshaped.type.shape)
     capture = context.current()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.errors.deprecated import told
+from tensormagic.capture.errors.deprecated import show_deprecations
 from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.inputs.stand_ins import StandIn
 from tensormagic.capture.stores.alias import may_share
@@ -75,7 +75,7 @@ _SINGLE = "Error setting single item of array."
 def _place_of(index: Any) -> Any:
     """Return what an index means to ``x.flat``: a boolean the first element, or none; a float its integer part."""
     if isinstance(index, bool) or not isinstance(index, int | slice):
-        told(_read_flat, index)
+        show_deprecations(_read_flat, index)
     if isinstance(index, bool):
         return 0 if index else slice(0, 0)
     if isinstance(index, list) and not has_lazy(index) and np.asarray(index).dtype.kind == "f":
@@ -110,13 +110,13 @@ def _put_one(line: Any, value: Any) -> None:
     line.flat[0] = value
 
 
-def _only_one(value: Any, dtype: np.dtype[Any]) -> Node:
+def _as_one_element(value: Any, dtype: np.dtype[Any]) -> Node:
     """Return the element of an array that is stored into one element: its only number, where NumPy accepts that."""
     node, line = node_of(value), np.zeros(1, dtype)
-    if nodes_of(node.type.size) and told(_put_one, line, np.zeros(1, node.type.dtype)) is None:
+    if nodes_of(node.type.size) and show_deprecations(_put_one, line, np.zeros(1, node.type.dtype)) is None:
         refuse("storing an array of a data-dependent number of elements into one of x.flat", "Store its .item().")
     try:
-        error = told(_put_one, line, value)
+        error = show_deprecations(_put_one, line, value)
     except DeprecationWarning as warning:  # where warnings are errors, NumPy raises another one
         raise ValueError(_SINGLE) from warning
     if error is None and node.type.size in {0, 1}:
@@ -132,7 +132,7 @@ def _one_element(value: Any, dtype: np.dtype[Any]) -> Node:
     if isinstance(own, list | tuple) or (isinstance(value, complex) and dtype.kind not in "bc"):
         raise ValueError(_SINGLE)
     if np.ndim(own):
-        value = wrap(_only_one(own, dtype))
+        value = wrap(_as_one_element(own, dtype))
     if isinstance(value, Tensor) and value.type.form == "python" and dtype.kind in "iu":
         value = wrap(fits(value.node, dtype, "value"))
     try:

@@ -184,7 +184,7 @@ def _methods(value: Any) -> list[FunctionType]:
     return [v for v in (*own, *inside) if isinstance(v, FunctionType)]
 
 
-def _led_to(value: Any) -> list[Any]:
+def _referents(value: Any) -> list[Any]:
     """Return the objects that a function, an object or a container refers to."""
     if isinstance(value, MethodType):
         return [value.__func__, value.__self__]
@@ -244,7 +244,7 @@ class _Search:
             seen[id(one)] = one
             if isinstance(one, FunctionType) and may_be_users(one.__code__.co_filename) and _code_stores(one.__code__):
                 return True
-            pending += _led_to(one)
+            pending += _referents(one)
         return False
 
     # lazy arrays for arrays -------------------------------------------------------------------------------------------

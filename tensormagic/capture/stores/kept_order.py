@@ -38,12 +38,12 @@ def kept_order(node: Node) -> Layout | None:
         if not parts:
             pending.pop()
             made = _layout(one, [found[a] for a in _operands(one)])
-            found[one] = made if made is not None and _is_where(one, made, [found[a] for a in same]) else None
+            found[one] = made if made is not None and _has_one_layout(one, made, [found[a] for a in same]) else None
     layout = found.get(node)
     return None if layout is None else _as_strided(layout.shape, _allocated([layout]).strides)
 
 
-def _is_where(node: Node, layout: Layout, others: list[Layout | None]) -> bool:
+def _has_one_layout(node: Node, layout: Layout, others: list[Layout | None]) -> bool:
     """Return whether a value surely lies in one layout only."""
     if any(one is None or one.strides != layout.strides for one in others):
         return False

@@ -156,13 +156,13 @@ def may_have_gaps(first: Node) -> bool:
         if found in seen or not node.types[0].shape:
             continue
         seen.add(found)
-        if _lies_apart(node):
+        if _may_have_gaps_itself(node):
             return True
-        pending += _lies_where(node, around)
+        pending += _memory_of(node, around)
     return False
 
 
-def _lies_apart(node: Node) -> bool:
+def _may_have_gaps_itself(node: Node) -> bool:
     """Return whether the array itself may not be contiguous."""
     if node.op is INPUT:
         given = given_for(node)
@@ -171,10 +171,10 @@ def _lies_apart(node: Node) -> bool:
     return part and not (node.op is SLICE and _is_run(node))
 
 
-def _lies_where(node: Node, around: Any) -> Iterable[tuple[Node, Any]]:
+def _memory_of(node: Node, around: Any) -> Iterable[tuple[Node, Any]]:
     """Return the arrays whose memory an array has, and the regions around them."""
     if node.op is PARAMETER and around is not None:
-        return _handed_on(node["index"], *around)
+        return _sources_of_parameter(node["index"], *around)
     if is_region(node):
         region, number = _result_of(node)
         graphs = [g for n, g in region.params.items() if isinstance(g, Graph) and n != "test"]
@@ -201,7 +201,7 @@ def is_region(node: Node) -> bool:
     return any(isinstance(p, Graph) for p in _result_of(node)[0].params.values())
 
 
-def _handed_on(number: int, region: Node, around: Any) -> Generator[tuple[Node, Any]]:
+def _sources_of_parameter(number: int, region: Node, around: Any) -> Generator[tuple[Node, Any]]:
     """Yield what parameter ``number`` of a region's graphs is: an operand; if it is carried, also an iteration's result."""
     yield region.args[number + (region.op is COND)], around
     body, first = region.params.get("body"), int(region.op is LOOP)

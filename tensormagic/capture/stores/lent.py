@@ -99,7 +99,7 @@ class Lent(Buffer):
                 )
         if not same:
             memory = self._memory
-            lose(self._own)
+            record_overwritten(self._own)
             numbers_taken.note_stored_outside(self._own, memory, self._called, self._since)
             self._own, self._number = snapshots.of_array(memory, self._called), next(serials)
             self._seen = memory.tobytes("A")
@@ -111,7 +111,7 @@ class Lent(Buffer):
                 f"a store into {self._called}, which shares memory with {name}, which the same code reads, too,",
                 "Copy it.",
             )
-        if not _there():
+        if not _values_available():
             context.current().outside.unshown.append(self)  # type: ignore[union-attr]  (plain code has values)
             return
         shared, memory = self._is_shared, self._memory
@@ -164,7 +164,7 @@ def look_at_all() -> None:
             buffer.version  # noqa: B018 (which looks)
 
 
-def lose(node: Node) -> None:
+def record_overwritten(node: Node) -> None:
     """Record for derivatives that a store from outside replaces a value, at the current line of the running cell."""
     capture, frame = context.current(), usercode.user_frame()
     if capture is not None and frame is not None:
@@ -210,9 +210,9 @@ def whole_of(buffer: Buffer, value: Array) -> Array:
 def _may_be_lent(buffer: Buffer) -> bool:
     """Return whether a buffer's memory is its own, and not an array of the notebook."""
     plain = type(buffer) is Buffer and buffer.array is None and buffer.writeable is True
-    return plain and buffer.alias.alone and not (buffer.shared or buffer.argument) and _there()
+    return plain and buffer.alias.alone and not (buffer.shared or buffer.argument) and _values_available()
 
 
-def _there() -> bool:
+def _values_available() -> bool:
     """Return whether values are available: in plain code, and in captured code outside traces and trials."""
     return context.current() is None or values_are_there()

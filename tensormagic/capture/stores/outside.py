@@ -48,7 +48,7 @@ def whole_array(value: Any) -> Any:
     return value.place.buffer.array if whole else value
 
 
-def callers(value: Any) -> Any:
+def callers_container(value: Any) -> Any:
     """Return the caller's container where a function's code has a copy of it, and record that its identity matters."""
     capture = context.current()
     if capture is None or id(value) not in capture.callers.containers:
@@ -87,7 +87,7 @@ def seen(array: np.ndarray[Any, Any], name: str) -> Node:
     return held.place.buffer.node if isinstance(held, Tensor) else snapshots.of_array(array, name)
 
 
-class _Looking(Buffer):
+class _ReadOnDemand(Buffer):
     """Represents memory whose value is read only when it is needed."""
 
     def __init__(self, array: Any, name: str, **options: Any) -> None:
@@ -129,7 +129,7 @@ class _Looking(Buffer):
         """Ignore the number: nothing is held here."""
 
 
-class Outside(_Looking):
+class Outside(_ReadOnDemand):
     """Represents the memory of a notebook's array."""
 
     def __init__(self, array: np.ndarray[Any, Any], name: str) -> None:
@@ -151,7 +151,7 @@ class Outside(_Looking):
             connected(self.array, self.name, capture).place.buffer.store(node)
 
 
-class Undecided(_Looking):
+class Undecided(_ReadOnDemand):
     """Represents the memory of a value that may be a view of the notebook's arrays, depending on data, until one of these changes.
 
     ``before`` is the memory that the cell had for it, which displayed results still use.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.errors.deprecated import told
+from tensormagic.capture.errors.deprecated import show_deprecations
 from tensormagic.capture.errors.refusal import refuse
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.numbers.undecided_dtypes import refuse_cut
@@ -114,12 +114,12 @@ def _copied(x: Tensor, items: Items, value: Any) -> None:
 def _only_element(value: Any, node: Node, dtype: np.dtype[Any]) -> Node:
     """Return what an array or sequence becomes as one element: its truth, or its only number where NumPy accepts that."""
     element = np.empty((), dtype)
-    if nodes_of(node.type.size) and told(np.ndarray.fill, element, np.empty(1, node.type.dtype)) is None:
+    if nodes_of(node.type.size) and show_deprecations(np.ndarray.fill, element, np.empty(1, node.type.dtype)) is None:
         refuse(
             "storing an array into one element, of a data-dependent number of elements",
             "Store its .any() or .item(), or one element.",
         )
-    error = told(np.ndarray.fill, element, value)
+    error = show_deprecations(np.ndarray.fill, element, value)
     if error is None and isinstance(value, list | tuple):
         return constant(bool(value))
     if error is None and node.type.size in {0, 1}:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.errors.refusal import not_own, refuse
+from tensormagic.capture.errors.refusal import refuse, refuse_foreign_store
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import FUNCTIONS, implements
 from tensormagic.capture.stores.alias import apart_in_numpy
@@ -43,7 +43,7 @@ from tensormagic.ops.scalars import scalar
 def own_array(value: Any, name: str) -> Tensor:
     """Return an array to be stored into; raise for anything else."""
     if isinstance(value, np.ndarray):
-        not_own(name)
+        refuse_foreign_store(name)
     if not isinstance(value, Tensor) or value.type.form != "array":
         raise DTypeError(f"{name}: argument 1 must be an array, not {type(value).__name__}")
     return value

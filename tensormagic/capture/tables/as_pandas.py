@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensormagic.capture import context
-from tensormagic.capture.errors.refusal import asked_by, asked_by_the_user, values_are_there, zero_like
+from tensormagic.capture.errors.refusal import is_called_by, is_called_by_the_user, values_are_there, zero_like
 from tensormagic.capture.values.lazy import SEE_LAZY
 from tensormagic.capture.values.value import Tensor, wrap
 from tensormagic.ops.form import to_form
@@ -36,15 +36,15 @@ class AsPandas(Tensor):
         raise NotImplementedError
 
     def __getattribute__(self, name: str) -> Any:
-        if name not in _OURS and asked_by(_PANDAS) and values_are_to_be_had():
+        if name not in _OURS and is_called_by(_PANDAS) and values_are_to_be_had():
             return getattr(self.own_table(), name)
         if name == "__class__":  # the property would take this frame for the caller
-            return self.array_class if asked_by_the_user() and not asked_by(SEE_LAZY) else type(self)
+            return self.array_class if is_called_by_the_user() and not is_called_by(SEE_LAZY) else type(self)
         columns = object.__getattribute__(self, "columns")
         if columns is None:
-            if name == "columns" and asked_by_the_user():  # a Series does not have it
+            if name == "columns" and is_called_by_the_user():  # a Series does not have it
                 raise AttributeError("'Series' object has no attribute 'columns'", name=name, obj=self)
-        elif name in columns and asked_by_the_user() and not hasattr(self.array_class, name):
+        elif name in columns and is_called_by_the_user() and not hasattr(self.array_class, name):
             return self[name]  # a column, even if lazy arrays have such an attribute
         return super().__getattribute__(name)
 
@@ -54,7 +54,7 @@ def of_the_table(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
     pythons = getattr(operator, name)
 
     def method(self: AsPandas, *args: Any) -> Any:
-        if asked_by(_PANDAS) and values_are_to_be_had():
+        if is_called_by(_PANDAS) and values_are_to_be_had():
             return pythons(self.own_table(), *args)
         return own(self, *args)
 

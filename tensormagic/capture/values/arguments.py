@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.errors.refusal import not_own, one_or_several, refuse
+from tensormagic.capture.errors.refusal import refuse, refuse_ambiguous_integer, refuse_foreign_store
 from tensormagic.capture.names import computed
 from tensormagic.capture.numbers.known_values import static_value
 from tensormagic.capture.values.operands import node_of
@@ -155,7 +155,7 @@ def shape_of(shape: Any) -> tuple[Size, ...]:
     elif isinstance(shape, Tensor) and shape.ndim == 1:
         shape = [shape[k] for k in range(extent_number(shape.node, 0))]
     several = isinstance(shape, tuple | list)
-    one_or_several(shape)
+    refuse_ambiguous_integer(shape)
     sizes: Any = shape if several else (shape,)
     for size in sizes:
         if isinstance(size, bool | np.bool_) or (isinstance(size, Tensor) and size.dtype == bool):
@@ -201,7 +201,7 @@ def into_out(result: Node, out: Any, name: str) -> Any:
     if isinstance(out, tuple) and len(out) == 1:
         out = out[0]
     if not isinstance(out, Tensor):
-        not_own(f"{name} with out=")
+        refuse_foreign_store(f"{name} with out=")
     return store_result(out, result, name, reduced=name not in _AS_UFUNCS)
 
 

@@ -204,7 +204,7 @@ def put_part(part: Basic, old: Node, new: Node) -> Node:
 
 
 @dataclass(frozen=True)
-class Taken:
+class PartLayout:
     """Represents where the part of a basic index lies in its array.
 
     Parameters
@@ -217,7 +217,7 @@ class Taken:
 
     def __call__(self, layout: Layout) -> Layout:
         """Return the layout of the part, given the array's layout."""
-        return _lies(layout, self.items)
+        return _layout_of_part(layout, self.items)
 
     def of(self, array: Layout, number: Callable[[Size], int]) -> Layout:
         """Return the part of an array; ``number`` gives the number of a size."""
@@ -242,7 +242,7 @@ def in_sizes(items: list[Any], as_size: Callable[[Any], Size]) -> list[Any]:
     return [*map(sized, items)]
 
 
-def _lies(layout: Layout, items: list[Any]) -> Layout:
+def _layout_of_part(layout: Layout, items: list[Any]) -> Layout:
     """Return the layout of the part that a basic index takes, with sizes as numbers.
 
     A slice with data-dependent bounds along the first remaining axis keeps a contiguous layout.

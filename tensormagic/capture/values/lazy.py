@@ -15,11 +15,11 @@ from tensormagic.capture import context
 from tensormagic.capture.errors.refusal import (
     AS_TEXT,
     abstract,
-    asked_by,
-    asked_by_the_user,
+    is_called_by,
+    is_called_by_the_user,
     needs_value,
-    of_several,
     refuse_positions,
+    refuse_several_elements,
     values_are_there,
     zero_like,
 )
@@ -62,11 +62,13 @@ class Lazy:
     @property
     def __class__(self) -> type[Any]:  # pyright: ignore[reportIncompatibleMethodOverride] (Python lets it be any class)
         """Return the class that its value has in NumPy or Python, for ``isinstance``: that of an array only for the user's code."""
-        if asked_by(SEE_LAZY):
+        if is_called_by(SEE_LAZY):
             return type(self)
         if self.type.form != "array":
             return self._number
-        return self.array_class if asked_by_the_user() else type(self)  # libraries pass it on to code that reads memory
+        return (
+            self.array_class if is_called_by_the_user() else type(self)
+        )  # libraries pass it on to code that reads memory
 
     @property
     def array_class(self) -> type[Any]:
@@ -156,7 +158,7 @@ class Lazy:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if self.node.op is not CONSTANT:
             needs_value("np.asarray of it, or a function that is not captured,", node=self.node)
-        pandas = asked_by("pandas.")
+        pandas = is_called_by("pandas.")
         if pandas and dtype is not None and self.type.dtype.kind == "b" and np.dtype(dtype).kind == "i":
             refuse_positions()
         value = np.asarray(self.numpy() if self.node.op is not CONSTANT else self.node["bits"].array())
@@ -164,7 +166,7 @@ class Lazy:
             value = value.astype(dtype)
         elif copy or pandas:
             value = value.copy()  # which stores into its argument
-        elif copy is None and self.type.form == "array" and asked_by_the_user():
+        elif copy is None and self.type.form == "array" and is_called_by_the_user():
             value = lent(self.place, value)
         numbers_taken.note(self.node, value)
         return value
@@ -227,14 +229,14 @@ class Lazy:
         return value.tolist()
 
     def __float__(self) -> float:
-        of_several(float, self.type)
+        refuse_several_elements(float, self.type)
         needs_value("float()", "Remove float(): the value is already a number.", self.node)
         value = float(self.numpy())
         numbers_taken.note(self.node, value)
         return value
 
     def __complex__(self) -> complex:
-        of_several(complex, self.type)
+        refuse_several_elements(complex, self.type)
         needs_value("complex()", node=self.node)
         return complex(self.numpy())
 
@@ -242,7 +244,7 @@ class Lazy:
         known = static_int(self.node)
         if known is not None:
             return known
-        of_several(int, self.type)
+        refuse_several_elements(int, self.type)
         needs_value("int()", "Use .astype(int), which stays in the graph.")
         return int(self.numpy())
 
@@ -250,7 +252,7 @@ class Lazy:
         known = static_int(self.node)
         if known is not None:
             return known
-        of_several(operator.index, self.type)
+        refuse_several_elements(operator.index, self.type)
         operator.index(zero_like(self.type))  # not for an integer, for which no value is needed
         needs_value("an index or a size that depends on data", "Compute it in an earlier cell.")
         value = self.numpy()
@@ -260,7 +262,7 @@ class Lazy:
         known = static_value(self.node)
         if known is not None:
             return bool(known)
-        of_several(bool, self.type)
+        refuse_several_elements(bool, self.type)
         needs_value(
             "`if`, `while`, `and`, `or`, `not` on data",
             "Write np.where(condition, a, b), np.logical_and, …; or run the cell with --plain.",

@@ -91,7 +91,7 @@ def _with_nodes() -> Iterator[tuple[Holder, Node]]:
             yield one, node
 
 
-def on_the_way(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list[Node]:
+def worth_keeping(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list[Node]:
     """Return the nodes of lazy arrays on which ``wanted`` depend and that are worth keeping.
 
     Between cells these are values bound before the last cell, the last ones on each path. If a cell needs a number
@@ -109,7 +109,7 @@ def on_the_way(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list
     return [n for n in order if n in stops]
 
 
-def beside(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list[Node]:
+def worth_computing_together(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list[Node]:
     """Return the lazy arrays' nodes worth computing together with ``wanted``.
 
     These are the other results of an operation of which one is wanted, and the result of a loop, product,
@@ -156,7 +156,7 @@ def _is_older(node: Node, newest: int) -> bool:
     return not newest or any(s.run != newest for s in site.of(node))
 
 
-def let_go(values: Mapping[Node, Any], wanted: Iterable[Node]) -> list[Node]:
+def unneeded_large_values(values: Mapping[Node, Any], wanted: Iterable[Node]) -> list[Node]:
     """Return the nodes whose large values can be freed: no lazy array, and no uncomputed node that one depends on, needs them.
 
     A gradient that goes back through them computes them again.

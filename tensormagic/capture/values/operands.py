@@ -60,7 +60,9 @@ def node_of(value: Any) -> Node:
         return _stacked(value)
     if is_ours(value) and hasattr(value, "lazy"):
         return value.lazy.node
-    if door.kind_of(value) in {door.Kind.READ, door.Kind.USERS} and isinstance(given := door.lazily(value), Tensor):
+    if door.kind_of(value) in {door.Kind.READ, door.Kind.USERS} and isinstance(
+        given := door.lazy_array_of(value), Tensor
+    ):
         return given.node
     if values_are_there() and door.is_sequence(value):
         return (
@@ -86,7 +88,7 @@ def is_ours(value: Any) -> bool:
 
 def as_converted(value: Any, dtype: Any = None) -> Any:
     """Return the lazy array of an object that ``np.asarray`` converts, with or without operators; any other value unchanged."""
-    if door.is_converted(value) and isinstance(given := door.lazily(value), Tensor):
+    if door.is_converted(value) and isinstance(given := door.lazy_array_of(value), Tensor):
         return given if dtype is None else given.astype(dtype)
     if isinstance(value, np.ndarray) and values_are_there():
         door.variable(value)  # NumPy's own array stays what it is, and so does any that shares its memory

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.errors.deprecated import told
+from tensormagic.capture.errors.deprecated import show_deprecations
 from tensormagic.capture.errors.refusal import needs_value, refuse, refuse_python, values_are_there, zero_like
 from tensormagic.capture.foreign.calls import on_values
 from tensormagic.capture.inputs.door import RefusedError, is_itself, is_read, is_table
@@ -299,7 +299,7 @@ def _unary(name: str) -> Callable[[Tensor], Any]:
 
     def method(self: Tensor) -> Any:
         if name == "invert" and self.type.form == "python" and self.dtype.kind == "b":
-            told(operator.invert, True)  # deprecated since Python 3.12
+            show_deprecations(operator.invert, True)  # deprecated since Python 3.12
         return build(op, self)
 
     return method

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.errors.refusal import not_own, refuse
+from tensormagic.capture.errors.refusal import refuse, refuse_foreign_store
 from tensormagic.capture.foreign.native_functions import is_numpys
-from tensormagic.capture.foreign.oracle import in_numpys_words
+from tensormagic.capture.foreign.oracle import with_numpys_errors
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs.door import is_table
 from tensormagic.capture.library.ufunc_methods import method_of
@@ -75,7 +75,7 @@ def _call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dic
         if dtype is not None:
             options["dtype"] = dtype
         elif isinstance(targets[0], Tensor):
-            operands = (_beside(operands[0], targets[0].dtype, op_of(ufunc)), *operands[1:])
+            operands = (_fold_operand(operands[0], targets[0].dtype, op_of(ufunc)), *operands[1:])
     elif dtype is not None and np.dtype(dtype) != bool:  # comparisons give bool for operands of any dtype
         operands = tuple(_cast(v, np.dtype(dtype), name) for v in operands)
     op = op_of(ufunc) if method == "__call__" and isinstance(targets[0], Tensor) else None
@@ -95,9 +95,11 @@ def _call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dic
     reduced = method in {"reduce", "accumulate", "reduceat"}
     if not isinstance(result, tuple):
         target = targets[0] if len(targets) == 1 else None
-        return _into(target, _chosen(result, target, chosen), name, reduced)
+        return _stored_into_out(target, _chosen(result, target, chosen), name, reduced)
     targets = targets if len(targets) == len(result) else (None,) * len(result)
-    return tuple(_into(t, _chosen(r, t, chosen), name, reduced) for t, r in zip(targets, result, strict=True))
+    return tuple(
+        _stored_into_out(t, _chosen(r, t, chosen), name, reduced) for t, r in zip(targets, result, strict=True)
+    )
 
 
 def in_dtype_of(result: Tensor, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Tensor:
@@ -112,12 +114,12 @@ def _asked(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict[str
     return getattr(ufunc, method)(*operands, **options)
 
 
-_in_numpys_words = in_numpys_words(
+_in_numpys_words = with_numpys_errors(
     lambda u, m, operands, options: _call_ufunc(u, m, operands, dict(options)), _asked, resolved=True
 )
 
 
-def _beside(value: Any, dtype: np.dtype[Any], op: Pointwise | None) -> Any:
+def _fold_operand(value: Any, dtype: np.dtype[Any], op: Pointwise | None) -> Any:
     """Return the operand of a fold, in the dtype that NumPy folds in where ``out`` is of ``dtype``: one that holds both."""
     node = node_of(value)
     wider = np.result_type(dtype, node.type.dtype)
@@ -201,14 +203,14 @@ def _scalars(operands: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(to_form(n, "scalar") for n in nodes)
 
 
-def _into(target: Any, result: Tensor, name: str, reduced: bool) -> Any:
+def _stored_into_out(target: Any, result: Tensor, name: str, reduced: bool) -> Any:
     """Return the result, stored in ``target`` for ``out=``: a lazy array, or an ndarray at once if nothing is being captured."""
     if target is None:
         return result
     if isinstance(target, Tensor):
         return store_result(target, result.node, name, reduced=reduced)
     if context.current() is not None:
-        not_own(f"np.{name} with out=, or an in-place operator such as +=,")
+        refuse_foreign_store(f"np.{name} with out=, or an in-place operator such as +=,")
     casting: Any = "unsafe" if reduced else "same_kind"
     if not reduced:
         check_output(result.dtype, target.dtype, name)

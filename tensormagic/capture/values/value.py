@@ -23,7 +23,7 @@ from tensormagic.capture.stores.place import Buffer, Place, reshapes_in_place
 from tensormagic.capture.values import strides_and_flags
 from tensormagic.capture.values.casts import warn_of_loss
 from tensormagic.capture.values.equal_sizes import agreed_size
-from tensormagic.capture.values.indexing import Taken, basic, expand, has_ellipsis, in_sizes, is_array, put_part
+from tensormagic.capture.values.indexing import PartLayout, basic, expand, has_ellipsis, in_sizes, is_array, put_part
 from tensormagic.capture.values.lazy import Lazy
 from tensormagic.capture.values.live_values import held
 from tensormagic.ir.errors import DTypeError, MissingAttributeError, ShapeError
@@ -239,7 +239,7 @@ class Tensor(Lazy):
         take = part.take if part.shape else lambda x: to_form(part.take(x), "array")
         if any(type(i) not in _BASIC and _is_array_without_axes(i) for i in items):
             return wrap(context.record(take(node)))  # NumPy selects by arrays of indices, and copies
-        return self.view_of(take, lambda old, new: put_part(part, old, new), Taken(in_sizes(items, as_size)))
+        return self.view_of(take, lambda old, new: put_part(part, old, new), PartLayout(in_sizes(items, as_size)))
 
     def view_of(
         self,
@@ -385,7 +385,7 @@ hooks.array = _array
 
 def wrap(node: Node) -> Tensor:
     """Return a lazy array with a buffer of its own for a node, which in a ``try`` must not fail later."""
-    return Tensor(Place(Buffer(context.met(node))))
+    return Tensor(Place(Buffer(context.checked_in_try(node))))
 
 
 def done(node: Node) -> Tensor:

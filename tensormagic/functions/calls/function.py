@@ -16,7 +16,7 @@ import numpy as np
 
 from tensormagic import session
 from tensormagic.capture import context
-from tensormagic.capture.errors.traces import raised_by_user, untold, users_alone
+from tensormagic.capture.errors.traces import drop_from_context, raised_by_user, users_alone
 from tensormagic.capture.random import generators
 from tensormagic.capture.staging.messages.raising import checked
 from tensormagic.capture.tree import flatten, structure
@@ -215,7 +215,7 @@ class Function(Attributed, Specialised):
                 ours = not isinstance(refused, CaptureError | ForeignError) and isinstance(refused, type(error))
             if ours:  # it says more, or asks for what lazy arrays alone have
                 raise refused from None
-            untold(error, refused)
+            drop_from_context(error, refused)
             raise
         given = None if isinstance(refused, ForeignError) else self._given(args, options)
         self._written.add(given, self.name, refused)

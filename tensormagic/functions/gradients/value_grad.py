@@ -78,7 +78,7 @@ def input_of(result: Node, wrt: Any) -> Node:
     if not number and not isinstance(wrt, str | np.ndarray):
         if told := not_alone(wrt, result=result):
             warnings.warn(told, UserWarning, stacklevel=4)
-        numbers_taken.tell(result, node_of(wrt), "what it is differentiated by")
+        numbers_taken.warn_of_taken_numbers(result, node_of(wrt), "what it is differentiated by")
         return node_of(wrt)
     nodes = topological([result])
     sources = {n: n["source"] for n in nodes if n.op is INPUT}
@@ -99,7 +99,7 @@ def input_of(result: Node, wrt: Any) -> Node:
         names = ", ".join(sorted({source.name for source in sources.values()})) or "no variable that was there before"
         many = f"several inputs have this {'value' if number else 'name'}" if found else f"it depends on {names}"
         raise DifferentiationError(f"{what} is not an input of this value: {many}", _INPUT if sources else _NO_INPUT)
-    numbers_taken.tell(result, found[0], what)
+    numbers_taken.warn_of_taken_numbers(result, found[0], what)
     return found[0]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from tensormagic.capture.foreign.native_functions import is_numpys, maker_of
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.library.applying import Vectorized
-from tensormagic.capture.staging.calls.staged import outside_of_rules
+from tensormagic.capture.staging.calls.staged import replacement_without_rules
 from tensormagic.capture.values.operands import build, node_of
 from tensormagic.capture.values.value import Tensor
 from tensormagic.functions.calls.function import Function
@@ -119,7 +119,7 @@ def _captured(function: Any) -> Callable[..., Any] | None:
         fits = len(args) == op.arity and not options and any(isinstance(a, Tensor) for a in args)
         if fits and all(_is_float(a) for a in args):
             return build(op, *args)
-        return outside_of_rules(function)(*args, **options)
+        return replacement_without_rules(function)(*args, **options)
 
     return call
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.foreign import rebuilt_containers
-from tensormagic.capture.inputs.door import stays
+from tensormagic.capture.inputs.door import stays_numpys
 from tensormagic.capture.inputs.snapshots import COPY_LIMIT
 from tensormagic.capture.python.bytecode import names_in
 from tensormagic.capture.stores.state import State
@@ -56,7 +56,9 @@ class Kept:
         if space is not None:
             self._keep_names(space)
         self._met: dict[int, Any] = {}  # held, so that an id stays that of one object
-        pending: list[Any] = [root for root in roots if arrays or not isinstance(root, np.ndarray) or stays(root)]
+        pending: list[Any] = [
+            root for root in roots if arrays or not isinstance(root, np.ndarray) or stays_numpys(root)
+        ]
         while pending:
             value = pending.pop()
             if type(value) in _PLAIN or id(value) in self._met or isinstance(value, _ATOMS):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic import session
-from tensormagic.capture.cell import Captured, Code, at_home, compile_cell, free_names, run_cell
+from tensormagic.capture.cell import Captured, Code, compile_cell, free_names, run_cell, with_users_code
 from tensormagic.capture.inputs import snapshots
 from tensormagic.capture.inputs.items import changed_roots
 from tensormagic.capture.inputs.notebook_names import seen
@@ -283,7 +283,8 @@ def _commit(outcome: Outcome, captured: Captured, mark: Tensor, shell: Any) -> N
     seen: Seen = {}
     real = _identified(outcome)
     bound = {
-        name: handed_back(at_home(v, shell.user_ns), real, seen, attributes=attributes_of) for name, v in there.items()
+        name: handed_back(with_users_code(v, shell.user_ns), real, seen, attributes=attributes_of)
+        for name, v in there.items()
     }
     if options.name:
         bound[options.name] = function_of(outcome.code, options, outcome.inputs, shell)

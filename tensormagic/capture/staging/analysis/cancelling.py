@@ -34,14 +34,14 @@ _DIFFERENCES = {DIFFERENCE, DEEP}
 _NONE = frozenset[str]()
 
 
-class Passed(NamedTuple):
+class PassedValues(NamedTuple):
     """Whether a function returns values of one sort, and the names of user functions that it passes such values to."""
 
     gives: bool = False
     hands: frozenset[str] = _NONE
 
 
-class Told(NamedTuple):
+class Findings(NamedTuple):
     """Represents what was found in a function.
 
     Parameters
@@ -59,8 +59,8 @@ class Told(NamedTuple):
 
     checks: dict[ast.AST, str]
     holds: bool
-    steep: Passed
-    sums: Passed
+    steep: PassedValues
+    sums: PassedValues
 
 
 class Flow(NamedTuple):
@@ -108,7 +108,7 @@ class Mode(NamedTuple):
 
 _ELSEWHERE = frozenset({Mode.about.__code__})  # another function
 ONE = Mode()  # function by itself
-NONE = Told({}, holds=False, steep=Passed(), sums=Passed())
+NONE = Findings({}, holds=False, steep=PassedValues(), sums=PassedValues())
 
 
 class Traits(NamedTuple):
@@ -142,7 +142,7 @@ class Traits(NamedTuple):
     text: Text
 
 
-def told(body: list[ast.stmt], code: CodeType, traits: Traits, mode: Mode = ONE) -> Told:
+def findings_in(body: list[ast.stmt], code: CodeType, traits: Traits, mode: Mode = ONE) -> Findings:
     """Return where a quotient, root or power may be subtracted, a trigonometric function added or subtracted, and the like.
 
     A name counts as its value. A loop may have a single iteration, which is no loop in captured code; in one of more,
@@ -163,8 +163,8 @@ def told(body: list[ast.stmt], code: CodeType, traits: Traits, mode: Mode = ONE)
     if traits.exponentials:
         found.mode = mode._replace(exponentials=True)
     found.block(body)
-    steep, sums = Passed(found.gives, frozenset(found.hands)), Passed(found.adds, frozenset(found.spreads))
-    return Told(found.checks, traits.holds, steep, sums)
+    steep, sums = PassedValues(found.gives, frozenset(found.hands)), PassedValues(found.adds, frozenset(found.spreads))
+    return Findings(found.checks, traits.holds, steep, sums)
 
 
 @dataclass

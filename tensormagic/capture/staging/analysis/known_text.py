@@ -9,7 +9,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from tensormagic.capture.staging.analysis import numpy_functions
-from tensormagic.capture.staging.analysis.cancelling import Mode, Told, Traits
+from tensormagic.capture.staging.analysis.cancelling import Findings, Mode, Traits
 from tensormagic.capture.staging.analysis.overwritten import overwritten
 from tensormagic.capture.staging.analysis.text_features import (
     UFUNCS,
@@ -80,7 +80,7 @@ class Written(NamedTuple):
     ranges: bool
     products: bool
     traits: Traits
-    told: dict[Mode, Told]
+    told: dict[Mode, Findings]
 
 
 @lru_cache(maxsize=1024)
@@ -128,9 +128,9 @@ class _Reading:
     def reads(self, body: list[ast.stmt]) -> bool:
         """Return whether everything is understood. Indices, ranges and sizes are read second, as rules do not concern them."""
         inside: list[ast.AST] = []
-        return self._goes_through([*body], inside, counts=True) and self._goes_through(inside, inside, counts=False)
+        return self._read_all([*body], inside, counts=True) and self._read_all(inside, inside, counts=False)
 
-    def _goes_through(self, pending: list[ast.AST], inside: list[ast.AST], *, counts: bool) -> bool:
+    def _read_all(self, pending: list[ast.AST], inside: list[ast.AST], *, counts: bool) -> bool:
         while pending:
             node = pending.pop()
             kind = node.__class__
@@ -145,11 +145,11 @@ class _Reading:
                 pending += parts
                 if kind is ast.Expr:
                     self.alone.update(parts)
-            elif not self._meets(node, pending, inside, counts=counts):
+            elif not self._record_node(node, pending, inside, counts=counts):
                 return False
         return True
 
-    def _meets(self, node: ast.AST, pending: list[ast.AST], inside: list[ast.AST], *, counts: bool) -> bool:
+    def _record_node(self, node: ast.AST, pending: list[ast.AST], inside: list[ast.AST], *, counts: bool) -> bool:
         """Record a node that is not just a name with parts; False if it is not understood."""
         meets = _MEETS.get(node.__class__)
         return meets is not None and meets(self, node, pending, inside, counts)

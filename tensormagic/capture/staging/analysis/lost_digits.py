@@ -130,7 +130,7 @@ class Looks:
 
         Each error is random in size and of a random direction, times ``sign``.
         """
-        own, shaking = self.names(), _Shaking(sign)
+        own, shaking = self.names(), _Perturbation(sign)
         own |= dict.fromkeys(map(name_of, _OF_VALUES), _as_it_is)  # these values have been examined
         for op, does in _OPERATIONS.items():
             for kind in (DIFFERENCE, DEEP):
@@ -375,7 +375,7 @@ def _right(_: Any, right: Any) -> Any:
     return right
 
 
-class _Shaking:
+class _Perturbation:
     """Perturbs differences by some rounding errors of their sides, where these are much larger."""
 
     def __init__(self, sign: float) -> None:

@@ -20,11 +20,11 @@ import numpy as np
 
 from tensormagic.capture.python import builtin_facts
 from tensormagic.capture.staging.analysis import numpy_functions, short_loops
-from tensormagic.capture.staging.analysis.cancelling import ONE, Flow, Mode, Passed, Told, told
+from tensormagic.capture.staging.analysis.cancelling import ONE, Findings, Flow, Mode, PassedValues, findings_in
 from tensormagic.capture.staging.analysis.known_text import OPERATORS, Written, written
 from tensormagic.capture.staging.analysis.overwritten import overwritten
 from tensormagic.capture.staging.syntax import source
-from tensormagic.capture.staging.syntax.looked_at import looked_at
+from tensormagic.capture.staging.syntax.looked_at import marked
 from tensormagic.capture.staging.syntax.syntax_trees import changed, copied, placed_at
 
 WATCH, TICK = "__tensor_watch__", "__tensor_tick__"  # the function that loops call to check for time left
@@ -113,7 +113,7 @@ class Ordinary:
             return False
         if self.kept is not None:
             return self.kept.looks
-        return any(_told(f, found, self.mode).checks for f, found in self.reached.items())
+        return any(_findings(f, found, self.mode).checks for f, found in self.reached.items())
 
     @property
     def may_look(self) -> bool:
@@ -128,7 +128,7 @@ class Ordinary:
     def _counted(self) -> tuple[tuple[int, int], ...]:
         if self.kept is not None:
             return self.kept.counted
-        told = [(found.node, len(_told(f, found, self.mode).checks)) for f, found in self.reached.items()]
+        told = [(found.node, len(_findings(f, found, self.mode).checks)) for f, found in self.reached.items()]
         return tuple([(_depth(node), checks) for node, checks in told])
 
     def asking(
@@ -168,7 +168,7 @@ class Ordinary:
         """Return the instrumented code of a reached function."""
         known = self.kept.copies.get((k, looks, notes)) if self.kept is not None else None
         if known is None:
-            known = _asking(function.__code__, self.asks, looks, notes, self.mode if looks else ONE)
+            known = _instrumented(function.__code__, self.asks, looks, notes, self.mode if looks else ONE)
         self._copies[k, looks, notes] = known
         return known
 
@@ -194,11 +194,11 @@ def _mode(reached: dict[FunctionType, Written], called: set[FunctionType]) -> Mo
     storing = [reached[f].traits for f in called if reached[f].stores]
     stores = any(traits.holds or traits.sums for traits in storing)
     mode = Mode(exponentials=exponentials, others=True, negates=negates, stores=stores)
-    tells: dict[FunctionType, Told] = {}
+    tells: dict[FunctionType, Findings] = {}
     while True:
         before = mode
         for function, found in reached.items():  # each by what is known so far: it calls those that come after it
-            tells[function] = _told(function, found, mode)
+            tells[function] = _findings(function, found, mode)
             steep = _flow(mode.steep, reached, called, {f: t.steep for f, t in tells.items()})
             sums = _flow(mode.sums, reached, called, {f: t.sums for f, t in tells.items()})
             stores = mode.stores or bool(storing and (*steep.given, *steep.givers, *sums.given))
@@ -208,7 +208,10 @@ def _mode(reached: dict[FunctionType, Written], called: set[FunctionType]) -> Mo
 
 
 def _flow(
-    known: Flow, reached: dict[FunctionType, Written], called: set[FunctionType], passed: dict[FunctionType, Passed]
+    known: Flow,
+    reached: dict[FunctionType, Written],
+    called: set[FunctionType],
+    passed: dict[FunctionType, PassedValues],
 ) -> Flow:
     """Return which functions return, and are passed, values of one sort, given what each does; those ``known`` are among them."""
     giving = {f for f in called if f in passed and passed[f].gives}
@@ -315,26 +318,26 @@ def is_among_numpys(function: Any, count: int) -> bool:
 # loops with a clock ---------------------------------------------------------------------------------------------------
 
 
-def _told(function: FunctionType | CodeType, found: Written, mode: Mode) -> Told:
+def _findings(function: FunctionType | CodeType, found: Written, mode: Mode) -> Findings:
     """Return what was found in a function, given the facts about others."""
     code = function.__code__ if isinstance(function, FunctionType) else function
     names = frozenset([name for name, _ in found.called if "." not in name and name not in numpy_functions.NAMES])
     mode = mode.about(code, names)
     known = found.told.get(mode)
     if known is None:
-        known = found.told[mode] = told(found.node.body, code, found.traits, mode)
+        known = found.told[mode] = findings_in(found.node.body, code, found.traits, mode)
     return known
 
 
 @lru_cache(maxsize=256)
-def _asking(code: CodeType, asks: bool, looks: bool, notes: bool, mode: Mode) -> CodeType:
+def _instrumented(code: CodeType, asks: bool, looks: bool, notes: bool, mode: Mode) -> CodeType:
     """Return the code of a function whose loops, and whose beginning, check for time left, and whose differences are examined.
 
     Where anything is examined, NumPy gives no warnings, and ``with np.errstate`` blocks do not change that.
     """
     found = written(code)
     assert found is not None  # noqa: S101 (its caller has asked)
-    checks: dict[Any, str] = _told(code, found, mode).checks if looks else {}
+    checks: dict[Any, str] = _findings(code, found, mode).checks if looks else {}
     lines = {node.lineno for node in checks} | {n.lineno for n in (short_loops.folds(found.node) if notes else ())}
     node = changed(found.node, partial(_changed, checks, asks, looks, code if notes else None), lines)
     if asks:
@@ -354,7 +357,7 @@ def _changed(
             node.test = placed_at(ast.BoolOp(ast.And(), [_ask(), node.test]), node.test)
     if looks and isinstance(node, ast.With):
         return placed_at(ast.If(ast.Constant(True), node.body, []), node)
-    looked: Any = looked_at(node, checks[written]) if written in checks else node
+    looked: Any = marked(node, checks[written]) if written in checks else node
     if noted and isinstance(written, ast.Call) and short_loops.is_fold(written):
         return short_loops.noting(noted, written, looked)
     return looked

@@ -15,9 +15,9 @@ from tensormagic.capture.numbers import undecided_dtypes
 from tensormagic.capture.numbers.classes import Classes, is_number
 from tensormagic.capture.numbers.optional import narrowed
 from tensormagic.capture.staging.branches import merged_values
-from tensormagic.capture.staging.branches.containers import NOTHING, Older, Once
+from tensormagic.capture.staging.branches.containers import NOTHING, OlderContainers, SharedStandIns
 from tensormagic.capture.staging.branches.lifted_values import aligned
-from tensormagic.capture.staging.branches.merged_values import Partial, Parts, Question, apart
+from tensormagic.capture.staging.branches.merged_values import ExistenceCheck, Partial, Parts, apart
 from tensormagic.capture.staging.branches.shared_arrays import (
     Joined,
     Leaf,
@@ -104,8 +104,8 @@ class Choice:
     bound: list[Joined] = field(default_factory=list[Joined])
     functions: Sequence[Any] = ()
     arrays: set[int] = field(default_factory=set[int])
-    older: Older | None = None
-    once: Once = field(default_factory=Once)
+    older: OlderContainers | None = None
+    once: SharedStandIns = field(default_factory=SharedStandIns)
 
     def pair(self, first: Node, second: Node, what: str) -> int:
         """Add a pair of results, ``first`` or ``second``; return its number."""
@@ -165,11 +165,11 @@ class Choice:
             return
         may = NOTHING if self.older is None else self.older.among((first, second), self.slots, self.outcomes)
         may.refuse(slot)
-        (self._in_one if first is UNBOUND or second is UNBOUND else self._in_both)(slot, first, second)
+        (self._join_one_sided if first is UNBOUND or second is UNBOUND else self._join_two_sided)(slot, first, second)
         other = scalar.logical_not(self.predicate)
         self.steps.append(lambda _of: may.note(slot, [(self.predicate, first), (other, second)]))
 
-    def _in_both(self, slot: Slot, first: Any, second: Any) -> None:
+    def _join_two_sided(self, slot: Slot, first: Any, second: Any) -> None:
         values = first, second
         first, second = aligned(first, second, slot.said)
         one, other = self._alike(slot, self._apart(slot, 0, first), self._apart(slot, 1, second), first, second)
@@ -207,7 +207,7 @@ class Choice:
             slot.name, "which branch is taken depends on data, and they give", (first, second), lines or ["", ""]
         )
 
-    def _in_one(self, slot: Slot, first: Any, second: Any) -> None:
+    def _join_one_sided(self, slot: Slot, first: Any, second: Any) -> None:
         """Join a name that one branch binds: its value there, and a condition."""
         there = self._apart(slot, 1, second) if first is UNBOUND else self._apart(slot, 0, first)
         if slot.internal and (second is None or first is None):  # read only where it is bound
@@ -259,14 +259,14 @@ class Choice:
                 if defined is None and first is not None and second is not None and first.place is second.place:
                     made.append(first)  # neither branch has changed which array it is
                     continue
-                known = self._same(first, second) if defined is None else None
+                known = self._already_joined(first, second) if defined is None else None
                 made.append(merged_values.result(of(n), defined, slot.said, self.why) if known is None else known)
                 if known is None:
                     made[-1].place.buffer.writeable = may_be
                 found = (
                     None if asked is None else [Alternative(of(k) if isinstance(k, int) else k, p) for k, p in asked]
                 )
-                told = self._bound_too((first, second)) if found is not None and known is None else {}
+                told = self._other_names((first, second)) if found is not None and known is None else {}
                 places_of = None if found is None else [*found, *told.values()]
                 self.bound.append(Joined(made[-1], (first, second), places_of, told=told))
             slot.set(self.once.of(bound, like.build(made)))
@@ -303,14 +303,14 @@ class Choice:
         """Note arrays that a name holds on both branches: another name may mean one of them on one branch."""
         self.bound += [Joined(leaf, (leaf, leaf), []) for leaf in leaves if leaf is not None]
 
-    def _same(self, first: Leaf, second: Leaf) -> Tensor | None:
+    def _already_joined(self, first: Leaf, second: Leaf) -> Tensor | None:
         """Return the array already made for a pair of arrays that has another name, too; else None."""
         exact = (
             b for b in self.bound if all(branch is not None for branch in b.ways) and not isinstance(b.value, Partial)
         )
         return next((b.value for b in exact if b.ways[0] is first and b.ways[1] is second), None)
 
-    def _bound_too(self, branches: Sequence[Leaf]) -> dict[int, Alternative]:
+    def _other_names(self, branches: Sequence[Leaf]) -> dict[int, Alternative]:
         """Return the branches on which an array already has another name, with that."""
         found: dict[int, Alternative] = {}
         for branch, leaf in enumerate(branches):
@@ -338,7 +338,7 @@ class Choice:
         """Join the contents of a buffer after the branches."""
         if buffer.alias.beside and buffer.first.op is REQUIRE:
             return  # a name that may be unbound: it is lost with what it shares, whichever branch is taken
-        question = Question.of(buffer.node)
+        question = ExistenceCheck.of(buffer.node)
         first, second = (  # a branch that stores into what may be unbound checks it there
             o.buffers[buffer][0] if buffer in o.buffers else question.unasked(buffer.node) for o in self.outcomes
         )

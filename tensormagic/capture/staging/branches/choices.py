@@ -48,7 +48,7 @@ def is_settled(error: Exception) -> bool:
 
 def taken_for(condition: Node) -> bool:
     """Return whether a condition in a `try` is taken to hold in this trace."""
-    return not raising.taken_for(scalar.logical_not(condition))
+    return not raising.assumed_to_hold(scalar.logical_not(condition))
 
 
 def both(first: Any, *rest: Thunk) -> Any:

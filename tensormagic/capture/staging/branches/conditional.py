@@ -13,7 +13,7 @@ from tensormagic.capture.numbers.classes import Classes
 from tensormagic.capture.numbers.optional import supposing
 from tensormagic.capture.python import usercode
 from tensormagic.capture.staging.branches.choice import Choice
-from tensormagic.capture.staging.branches.containers import Older
+from tensormagic.capture.staging.branches.containers import OlderContainers
 from tensormagic.capture.staging.branches.shared_arrays import memory, once_each
 from tensormagic.capture.staging.branches.slots import UNBOUND, Slot
 from tensormagic.capture.staging.messages.raising import branch_raised, noted, only_raises
@@ -111,7 +111,7 @@ def _trace_both(
     known = {*world.nodes(), *coded, predicate, *(n for b in stored for n in unasked(b.node))}
     known |= effects_before(node_of(noted()))
     choice = Choice(predicate, known, outcomes, why, functions=functions)
-    choice.older = Older(world)
+    choice.older = OlderContainers(world)
     choice.arrays = {memory(s.array) for s in world.arrays}
     for buffer in sorted(stored, key=lambda b: (b.alias.depends, b.born)):
         choice.store(buffer)
@@ -155,7 +155,7 @@ def _check_branch(predicate: Node, branch: int, outcomes: tuple[Outcome, Outcome
     branch_raised(predicate, branch, outcomes[branch], choose)
 
 
-def _truth_alone(outcome: Outcome, world: World) -> Node | None:
+def _pure_truth(outcome: Outcome, world: World) -> Node | None:
     """Return the boolean that code gives if it does nothing else, and never fails; else None."""
     if outcome.slots or outcome.buffers or not isinstance(outcome.result, Tensor | bool):
         return None
@@ -180,7 +180,7 @@ def joined(value: Tensor, first: Node, second: Callable[[], Any], functions: Seq
         return None
     world = World(functions)
     outcome = attempt(world, supposing(second, first, holds=op is scalar.logical_and))
-    if (node := _truth_alone(outcome, world)) is None:
+    if (node := _pure_truth(outcome, world)) is None:
         return None
     if node.type.form != value.type.form and values_are_there():
         return MIXED

@@ -27,7 +27,7 @@ Way = tuple[Any, Node, Any]  # the stand-in of a container, a condition, and the
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
+class ChosenContainers:
     """Represents containers one of which a name refers to, and their stand-in.
 
     Parameters
@@ -70,7 +70,7 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class May:
+class PossibleContainers:
     """Represents the older containers that a name may refer to, and whether one of them has other references."""
 
     containers: Sequence[Any]
@@ -93,14 +93,16 @@ class May:
         made = list(changeable(slot.get()))
         contents = [parts_in(c) for c in (*made, *self.containers)]
         known = self.known or not alone
-        ways = [way for holds, side in sides for way in _ways(slot.get(), holds, side)]
-        capture.heap.chosen.append(Chosen(slot.said, usercode.here(), made, self.containers, contents, known, ways))
+        ways = [way for holds, side in sides for way in _conditions(slot.get(), holds, side)]
+        capture.heap.chosen.append(
+            ChosenContainers(slot.said, usercode.here(), made, self.containers, contents, known, ways)
+        )
 
 
-NOTHING = May((), known=False)
+NOTHING = PossibleContainers((), known=False)
 
 
-def _ways(made: Any, holds: Node, side: Any) -> Iterator[Way]:
+def _conditions(made: Any, holds: Node, side: Any) -> Iterator[Way]:
     """Yield, for each container in ``made``, the condition and the container of ``side`` that it then is."""
     if not is_container(made) or type(made) is not type(side):
         return
@@ -108,7 +110,7 @@ def _ways(made: Any, holds: Node, side: Any) -> Iterator[Way]:
     if len(inside[0]) == len(inside[1]):
         yield made, holds, side
         for one, other in zip(*inside, strict=True):
-            yield from _ways(one, holds, other)
+            yield from _conditions(one, holds, other)
 
 
 def changeable(value: Any) -> Iterator[Any]:
@@ -127,7 +129,7 @@ class _CHANGEABLE:
     frozen = False
 
 
-class Once:
+class SharedStandIns:
     """Makes one stand-in for a container that several names hold, the same for all of them."""
 
     def __init__(self) -> None:
@@ -140,7 +142,7 @@ class Once:
         return follow(values, self._made.setdefault(tuple(map(id, values)), (made, values))[0])
 
 
-class Older:
+class OlderContainers:
     """Represents the containers that existed before code ran.
 
     Parameters
@@ -152,7 +154,7 @@ class Older:
     def __init__(self, world: World) -> None:
         self.known = {id(c) for c, _ in world.containers}
 
-    def among(self, values: Iterable[Any], slots: Sequence[Slot], outcomes: Sequence[Outcome]) -> May:
+    def among(self, values: Iterable[Any], slots: Sequence[Slot], outcomes: Sequence[Outcome]) -> PossibleContainers:
         """Return the existing containers among ``values``, and whether one has references other than ``slots``.
 
         Raises
@@ -167,7 +169,7 @@ class Older:
         if any(_is_among(c, changed) for c in found):
             raise NeedsPython("whether a list that is changed gets another name depends on data", ADVICE)
         others = [s for s in slots if all(s.holder is not c for c in found)]
-        return May(found, bool(found) and (_stand_for_others(found) or lead_elsewhere(found, others)))
+        return PossibleContainers(found, bool(found) and (_stand_for_others(found) or lead_elsewhere(found, others)))
 
 
 def _is_among(container: Any, ids: set[int]) -> bool:
@@ -185,7 +187,7 @@ class StandIns:
     """
 
     def __init__(self, world: World) -> None:
-        self.older = Older(world)
+        self.older = OlderContainers(world)
         self.installed: dict[int, tuple[Any, Sequence[Any], Any]] = {}
 
     def install(self, before: Any, now: Any) -> None:
@@ -194,7 +196,7 @@ class StandIns:
 
     def choices(
         self, slots: Mapping[Slot, tuple[Any, Any]], outcome: Outcome, *, once: bool
-    ) -> dict[Slot, tuple[May, bool]]:
+    ) -> dict[Slot, tuple[PossibleContainers, bool]]:
         """Return, for each slot, the containers that it may refer to, from its values before the loop and after an iteration.
 
         The ``outcome`` is that of the iteration; ``once``: there is surely one.

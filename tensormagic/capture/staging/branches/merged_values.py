@@ -33,24 +33,28 @@ class Partial(Tensor):
 
     def __init__(self, raw: Node, defined: Node, name: str, why: str) -> None:
         message = f"{name} is not bound here: {why}"
-        super().__init__(_Asked(_Unsure(require(raw, defined, message, "name"), name=name, alias=GIVEN)))
+        super().__init__(_CheckedPlace(_CheckedBuffer(require(raw, defined, message, "name"), name=name, alias=GIVEN)))
         self.raw = raw
         self.defined = defined
 
     @property
     def stored(self) -> bool:
         """Return whether something may have been stored into it."""
-        return isinstance(self.place, _Asked) and bool(self.place.stored)
+        return isinstance(self.place, _CheckedPlace) and bool(self.place.stored)
 
     @property
     def handed_back(self) -> Node:
         """Return the value of a name at the end of a cell; unconditional once code that always runs has stored into it."""
         node = self.node
-        return node if isinstance(self.place, _Asked) and True in self.place.stored else Question.of(node).unasked(node)
+        return (
+            node
+            if isinstance(self.place, _CheckedPlace) and True in self.place.stored
+            else ExistenceCheck.of(node).unasked(node)
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked(Place):
+class _CheckedPlace(Place):
     """The place of a value that may not exist, with the stores into it: whether each is made by code that always runs."""
 
     stored: list[bool] = field(default_factory=list[bool])
@@ -63,13 +67,13 @@ class _Asked(Place):
 
 
 @dataclass(frozen=True)
-class Question:
+class ExistenceCheck:
     """Represents the check that the value of an array exists: made where it is used, not where code begins that may use it."""
 
     node: Node | None
 
     @classmethod
-    def of(cls, node: Node) -> Question:
+    def of(cls, node: Node) -> ExistenceCheck:
         """Return the check in front of a value; one without a node if it surely exists."""
         return cls(node if node.op is REQUIRE and node["error"] == "name" else None)
 
@@ -85,15 +89,15 @@ class Question:
         return node.args[0] if asks else node
 
 
-NONE = Question(None)
+NONE = ExistenceCheck(None)
 
 
-class _Unsure(Buffer):
+class _CheckedBuffer(Buffer):
     """The memory of a value that may not exist: everything stored there is checked."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._question = Question.of(self.node)
+        self._question = ExistenceCheck.of(self.node)
 
     @property
     def bare(self) -> Node:
@@ -177,7 +181,7 @@ def apart(value: Any, *, asked: bool = False) -> Parts:
         return build(iter([next(numbers) if m else v for v, m in zip(leaves, marks, strict=True)]))
 
     raws = [
-        Question.of(n).unasked(n) if isinstance(v, Partial) and not asked else n
+        ExistenceCheck.of(n).unasked(n) if isinstance(v, Partial) and not asked else n
         for v, n in zip(numbers, map(node_of, numbers), strict=True)
     ]
     defined = [v.defined if isinstance(v, Partial) and not asked else None for v in numbers]

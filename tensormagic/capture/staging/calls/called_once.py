@@ -29,13 +29,13 @@ from tensormagic.ir.node import Node
 _OWN: Any = getattr(random, "_inst")  # noqa: B009 (the generator behind the functions of ``random``)
 
 
-class _Reached(World):
+class _WorldWithRandom(World):
     """A world that also covers Python's random generators and text buffers."""
 
     def __init__(self, reached: Iterable[Any]) -> None:
         self.outside: dict[int, tuple[Any, Any]] = {id(_OWN): (_OWN, _state(_OWN))}
         super().__init__(reached)
-        self.calls = side_effects.elsewhere()
+        self.calls = side_effects.count_outside_classes()
 
     def _look_at_object(self, value: Any) -> None:
         if isinstance(value, random.Random | io.StringIO | io.BytesIO):
@@ -45,7 +45,9 @@ class _Reached(World):
     @property
     def has_effects(self) -> bool:
         """Return whether something outside of lists, dictionaries and objects has changed, or may have."""
-        return side_effects.elsewhere() != self.calls or any(_state(v) != was for v, was in self.outside.values())
+        return side_effects.count_outside_classes() != self.calls or any(
+            _state(v) != was for v, was in self.outside.values()
+        )
 
     def found(self) -> dict[Slot, Any] | None:
         """Return what has changed; None where items were added or removed."""
@@ -83,7 +85,7 @@ def _set_state(value: Any, was: Any) -> None:
     value.seek(was[1])
 
 
-def once_for_all(
+def call_once_for_all(
     run: Callable[[], Any],
     reached: Iterable[Any],
     refused: Callable[[], CaptureError],
@@ -109,7 +111,7 @@ def once_for_all(
     if capture is None:
         return run()
     reached = list(reached)
-    before = _Reached(reached)
+    before = _WorldWithRandom(reached)
     capture.heap.once.append((before.iterators, refused))
     try:
         result = run()
@@ -129,7 +131,7 @@ def _is_the_same_again(
 ) -> bool:
     """Return whether a second call changes nothing more, and gives the same."""
     journal: dict[Buffer, Any] = {}
-    now = _Reached(reached)
+    now = _WorldWithRandom(reached)
     held = {id(t): node_of(t) for t in (*now.tensors, *tensors_in(result))}
     start = next(serials)
     capture.heap.journals.append(journal)

@@ -18,12 +18,12 @@ from tensormagic.capture.foreign.lending import Loan
 from tensormagic.capture.inputs.notebook_names import Reach, content
 from tensormagic.capture.inputs.stand_ins import original_of
 from tensormagic.capture.python.bytecode import named, within
-from tensormagic.capture.staging.calls.each_element import Lent
+from tensormagic.capture.staging.calls.each_element import LentReach
 
 _STORES = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL", "DELETE_GLOBAL")
 
 
-class CallsBack:
+class CallbackScope:
     """Represents one call of a library, during which certain callbacks may run as written."""
 
     def __init__(self, loan: Loan) -> None:
@@ -41,7 +41,7 @@ class CallsBack:
     def written(self, functions: Iterable[Any]) -> dict[int, Callable[..., Any]]:
         """Return functions as plain Python runs them, by the identity of the given ones; those that may do more are left out."""
         own = [f for f in functions if isinstance(f, FunctionType | MethodType)]
-        lent = Lent(self._loan)
+        lent = LentReach(self._loan)
         found = {id(f): made for f in own if (made := lent.written(original_of(f))) is not None}
         others = [original_of(f) for f in own if id(f) not in found]
         return found if all(_is_apart(f, lent) for f in others) else {}
@@ -56,7 +56,7 @@ class CallsBack:
         return call
 
 
-def _is_apart(other: Any, lent: Lent) -> bool:
+def _is_apart(other: Any, lent: LentReach) -> bool:
     """Return whether a function that is called meanwhile leaves lent values alone: it only calls methods of objects nobody else reads."""
     function = other.__func__ if isinstance(other, MethodType) else other
     reach = Reach([function], function.__globals__)

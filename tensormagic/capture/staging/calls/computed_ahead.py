@@ -19,7 +19,7 @@ from tensormagic.capture.values.operands import node_of
 from tensormagic.ir.node import Node
 
 
-def ahead(functions: Iterable[Any], run: Callable[[], Any], what: str, *, may_print: bool = False) -> Any:
+def compute_ahead(functions: Iterable[Any], run: Callable[[], Any], what: str, *, may_print: bool = False) -> Any:
     """Return the result of ``run``, which computes ``what`` all at once; raise if that changes something, or prints.
 
     ``functions`` are the user's own that it calls. If it ``may_print``, the order of the printed text is the same
@@ -47,7 +47,7 @@ def _printed(capture: context.Capture) -> set[Node]:
     return effects_before(node_of(capture.order.checks[CHECKS]))
 
 
-def behind(iterable: Any) -> list[Any]:
+def producers_of(iterable: Any) -> list[Any]:
     """Return the user's objects and generators that compute an iterator's values, found through those it holds; none for plain data."""
     found, seen, pending = list[Any](), set[int](), [iterable]
     while pending:

@@ -82,10 +82,10 @@ def as_written(function: Any, loan: Loan) -> FunctionType | None:
     loan
         Lends the arrays that it reads.
     """
-    return Lent(loan).written(function)
+    return LentReach(loan).written(function)
 
 
-class Lent:
+class LentReach:
     """Represents what a function reaches, lent.
 
     Parameters
@@ -130,7 +130,7 @@ class Lent:
                 self.names.add(name)
                 space[name] = self._value(function.__globals__[name], asked[name])
             else:
-                self._value(getattr(builtins, name, Lent), asked[name])
+                self._value(getattr(builtins, name, LentReach), asked[name])
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             cells[name].cell_contents = self._value(content(cell), asked.get(name, ()))
         made.__defaults__ = tuple([self._value(v, ()) for v in function.__defaults__ or ()]) or None

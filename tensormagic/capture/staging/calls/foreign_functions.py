@@ -144,18 +144,18 @@ def _called(function: Any, maker: str, args: tuple[Any, ...], options: dict[str,
     try:
         if capture.abstract:
             if not isinstance(function, type):
-                side_effects.heard()
-            return _kept(call, lent, capture, ("call", own, given))
+                side_effects.count_call()
+            return _as_node(call, lent, capture, ("call", own, given))
         for tensor in lent:
             needs_value(f"{call}", ADVICE, tensor.node)
-        return _put(call([t.numpy() for t in lent]), lent, (), ("call", own, given))
+        return _store_results(call([t.numpy() for t in lent]), lent, (), ("call", own, given))
     except GuardError:  # where derivatives are taken in a cell, of values that are not computed
         if capture.abstract:
             raise
-    return _kept(replace(call, once=[]), lent, capture, ("call", own, given))
+    return _as_node(replace(call, once=[]), lent, capture, ("call", own, given))
 
 
-def _kept(call: Outside, lent: Sequence[Tensor], capture: context.Capture, own: Form) -> Any:
+def _as_node(call: Outside, lent: Sequence[Tensor], capture: context.Capture, own: Form) -> Any:
     """Return the result of a call that becomes a node of the graph."""
     values = [value_here(t.node, str(call)) for t in lent]
     result = result_of(call, values)
@@ -171,10 +171,10 @@ def _kept(call: Outside, lent: Sequence[Tensor], capture: context.Capture, own: 
     raising.note(wrap(context.record(first)))
     parts = [context.record(item(node, 1 + k)) for k in range(len(node.types) - 1)]
     capture.inputs.values.update(zip((first, *parts), (0, *result.values, *result.stored.values()), strict=True))
-    return _put(result, lent, parts, own)
+    return _store_results(result, lent, parts, own)
 
 
-def _put(result: Result, lent: Sequence[Tensor], parts: Sequence[Node], own: Form) -> Any:
+def _store_results(result: Result, lent: Sequence[Tensor], parts: Sequence[Node], own: Form) -> Any:
     """Return the result of a call for captured code, after making its stores."""
     if result.object is not None:
         return Deferred(own, type(result.object).__name__)

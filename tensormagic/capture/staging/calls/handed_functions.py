@@ -76,7 +76,7 @@ def takes_functions(function: Any) -> bool:
 _DISPATCHED = type(np.apply_along_axis)
 
 
-def handing(function: Callable[..., Any], given: Any, called: Callable[[Any], Any]) -> Callable[..., Any]:
+def with_staged_arguments(function: Callable[..., Any], given: Any, called: Callable[[Any], Any]) -> Callable[..., Any]:
     """Return ``function`` to be called for ``given``, with user functions passed on staged, and Python's as ``called`` makes them."""
     pythons = given in _PYTHONS or isinstance(getattr(given, "__self__", None), list)
 

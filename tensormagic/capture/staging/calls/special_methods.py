@@ -48,7 +48,7 @@ def written(function: FunctionType) -> CodeType:
 def staged_in(values: Iterable[Any]) -> Generator[None]:
     """Stage special methods in the classes that functions, objects and containers lead to, for the block.
 
-    Also in classes that captured code calls meanwhile, which may be known only then (:func:`meet`).
+    Also in classes that captured code calls meanwhile, which may be known only then (:func:`stage_class`).
     """
     own: _Own = {}
     _begin(_classes(values), own)
@@ -65,7 +65,7 @@ def staged_in(values: Iterable[Any]) -> Generator[None]:
                     function.__code__ = _codes.pop(function, function.__code__)
 
 
-def meet(kind: type) -> None:
+def stage_class(kind: type) -> None:
     """Stage the special methods of a user's class that captured code is about to call."""
     own = _innermost.get()
     if own is not None and kind not in own:
@@ -99,7 +99,7 @@ def in_class(kind: type, name: str) -> Any:
     return next((vars(c)[name] for c in kind.__mro__ if name in vars(c)), None)
 
 
-def answer(own: Callable[..., Any], conversion: type) -> Any:
+def converted_result(own: Callable[..., Any], conversion: type) -> Any:
     """Return the result of a special method for one of Python's conversions; raise Python's TypeError if its class does not fit.
 
     Parameters

@@ -17,7 +17,7 @@ from tensormagic.capture import clocks, context, limits, names
 from tensormagic.capture.errors import deprecated, floating
 from tensormagic.capture.errors.refusal import refuse_python, values_are_there
 from tensormagic.capture.foreign import side_effects
-from tensormagic.capture.foreign.calls import Lending, is_foreign, is_foreign_class, librarys, on_values
+from tensormagic.capture.foreign.calls import Lending, call_library, is_foreign, is_foreign_class, on_values
 from tensormagic.capture.foreign.native_functions import maker_of
 from tensormagic.capture.hooks import hooks, run_time
 from tensormagic.capture.inputs import namespace
@@ -29,13 +29,18 @@ from tensormagic.capture.staging.branches.any_all import quantified
 from tensormagic.capture.staging.branches.lifted_values import unstaged
 from tensormagic.capture.staging.calls import foreign_functions, special_methods
 from tensormagic.capture.staging.calls.calls_back import stores
-from tensormagic.capture.staging.calls.handed_functions import calling_staged, handing, staged, takes_functions
+from tensormagic.capture.staging.calls.handed_functions import (
+    calling_staged,
+    staged,
+    takes_functions,
+    with_staged_arguments,
+)
 from tensormagic.capture.staging.loops import iterators, ranges
 from tensormagic.capture.staging.loops.comprehensions import Filtered
-from tensormagic.capture.staging.loops.consumed_iterators import is_staged, leaving
+from tensormagic.capture.staging.loops.consumed_iterators import guarding_iterators, is_staged
 from tensormagic.capture.staging.loops.grown_lists import GrownList
 from tensormagic.capture.staging.loops.recursive import calling, code_that_calls_itself
-from tensormagic.capture.staging.messages.printing import id_, in_order, instead, keeps_messages, with_messages
+from tensormagic.capture.staging.messages.printing import id_, in_order, keeps_messages, replacement, with_messages
 from tensormagic.capture.staging.numbers import kinds, ordering, scalar_types
 from tensormagic.capture.staging.numbers.class_calls import classed
 from tensormagic.capture.staging.numbers.conversions import CONVERSIONS, own_method, waits
@@ -64,7 +69,7 @@ def called(function: Any) -> Any:
 def _in_capture(function: Any, capture: context.Capture) -> Any:
     heap = capture.heap
     if (heap.once or (heap.trials and any(t.iterators for t in heap.trials))) and not is_staged(function):
-        return leaving(function, _called(function))
+        return guarding_iterators(function, _called(function))
     kind = type(function)
     if kind is MethodType:
         limits.called(capture)
@@ -110,21 +115,21 @@ def _called(function: Any) -> Any:
         own = called(function.func)
         return function if own is function.func else partial(own, *function.args, **function.keywords)
     if isinstance(function, type) and is_users_class(function):
-        special_methods.meet(function)
-    found = calling_staged(_in_place_of(function))
-    return handing(found, function, called) if takes_functions(function) else found
+        special_methods.stage_class(function)
+    found = calling_staged(_replacement(function))
+    return with_staged_arguments(found, function, called) if takes_functions(function) else found
 
 
-def _in_place_of(function: Any) -> Any:
+def _replacement(function: Any) -> Any:
     """Return our replacement for a function of a library, or the function itself."""
     if hooks.of_rules is not None and (own := hooks.of_rules(function)) is not None:
         return own
-    return outside_of_rules(function)
+    return replacement_without_rules(function)
 
 
-def outside_of_rules(function: Any) -> Any:
+def replacement_without_rules(function: Any) -> Any:
     """Return our replacement for a function, ignoring the user's rules."""
-    if (own := _of_effects(function)) is not None:
+    if (own := _replaced_effect(function)) is not None:
         return own
     if isinstance(function, np.vectorize):
         return applying.vectorized(function)
@@ -143,12 +148,12 @@ def outside_of_rules(function: Any) -> Any:
     own = _own_or_on_values(function)
     if own is not function:
         return own
-    return _as_it_is(function)
+    return _as_python_calls(function)
 
 
-def _of_effects(function: Any) -> Any:
+def _replaced_effect(function: Any) -> Any:
     """Return our replacement for a function that prints, changes something outside, or makes a manager that may; else None."""
-    if _is_abstract() and (own := instead(function)) is not None:
+    if _is_abstract() and (own := replacement(function)) is not None:
         return own
     if function is print and trial() is None and not _is_abstract():
         return in_order
@@ -171,10 +176,14 @@ def _clock(function: Any) -> Any:
             f"{function.__name__}() reads a clock, and the loop or branch around it is one operation of the graph",
             "Read the clock before and after it.",
         )
-    return partial(_look, _as_it_is(function)) if _is_abstract() else partial(clocks.read_clock, function)
+    return (
+        partial(_read_clock_once, _as_python_calls(function))
+        if _is_abstract()
+        else partial(clocks.read_clock, function)
+    )
 
 
-def _look(clock: Any, *args: Any) -> Any:
+def _read_clock_once(clock: Any, *args: Any) -> Any:
     """Read a clock in code without values; raise NeedsPython at a second reading, which would measure time."""
     capture = context.current()
     if capture is not None:
@@ -199,11 +208,11 @@ def _no_manager() -> Generator[None]:
 _OF_MANAGERS = _no_manager.__code__  # the code of every function that `contextmanager` makes
 
 
-def _as_it_is(function: Any) -> Any:
+def _as_python_calls(function: Any) -> Any:
     """Return a function that is called as Python calls it, or refused in code on trial."""
-    found = function if trial() is None else _tried(function)
+    found = function if trial() is None else _on_trial(function)
     if isinstance(function, np.ufunc) and context.current() is not None:
-        return partial(_read_first, found)
+        return partial(_ufunc_on_arrays, found)
     found = found if source.was_staged(function) else unstaged(found)
     if not _is_abstract():
         return found
@@ -224,18 +233,18 @@ def _refuse_frames(function: Any, *_: Any, **__: Any) -> Any:
 
 
 _FUNCTIONS = {BuiltinFunctionType, FunctionType}
-_CACHED = type(functools.cache(_of_effects))
+_CACHED = type(functools.cache(_replaced_effect))
 
 
-def _read_first(ufunc: Any, *args: Any, **options: Any) -> Any:
+def _ufunc_on_arrays(ufunc: Any, *args: Any, **options: Any) -> Any:
     """Call a ufunc on the user's objects that NumPy reads as arrays: what their ``__array__`` gives may be lazy."""
     given = [wrap(node_of(v)) if is_itself(v) and _is_abstract() else read_by(ufunc, v) for v in args]
     inputs: int = getattr(ufunc, "nin", len(given))
     if "out" in options or not inputs < len(given) <= ufunc.nargs:
-        return floating.plainly(ufunc, *given, **options)
-    deprecated.told(ufunc, *args, **options)  # NumPy would warn the line of the call, which is here
+        return floating.call_on_numbers(ufunc, *given, **options)
+    deprecated.show_deprecations(ufunc, *args, **options)  # NumPy would warn the line of the call, which is here
     outs = (*given[inputs:], *[None] * (ufunc.nargs - len(given)))
-    return floating.plainly(ufunc, *given[:inputs], out=outs, **options)
+    return floating.call_on_numbers(ufunc, *given[:inputs], out=outs, **options)
 
 
 def _of_container(function: Any) -> Any:
@@ -285,7 +294,7 @@ _INDEXED = {list, dict, tuple, str, np.ndarray, Tensor}
 
 def _own_or_on_values(function: Any) -> Any:
     """Return our replacement for a function, or in a cell, a foreign one that gets arrays; else the function itself."""
-    own = _own(function)
+    own = _known_replacement(function)
     if own is not function or not values_are_there():
         return own
     if (
@@ -293,18 +302,18 @@ def _own_or_on_values(function: Any) -> Any:
         and issubclass(function, np.ndarray)
         and side_effects.is_quiet_module(module_of(function))
     ):
-        return partial(_made, function)
+        return partial(_array_subclass, function)
     return on_values(function) if is_foreign(function) else own
 
 
-def _made(kind: type, *args: Any, **options: Any) -> Any:
+def _array_subclass(kind: type, *args: Any, **options: Any) -> Any:
     """Return an instance of a subclass of NumPy's array class."""
     if not any(map(has_lazy, (*args, *options.values()))):
         return kind(*args, **options)
-    return librarys(kind, args, options, names.unknown(kind.__name__), parts=True)
+    return call_library(kind, args, options, names.unknown(kind.__name__), parts=True)
 
 
-def _tried(function: Any) -> Any:
+def _on_trial(function: Any) -> Any:
     """Return what is called in code on trial, which is undone afterwards: raise for an effect that cannot be undone."""
     if isinstance(getattr(function, "__self__", None), np.ufunc) and function.__name__ == "at":
         return partial(_stored_at, function)
@@ -336,15 +345,15 @@ def _is_librarys(function: Any) -> bool:
     return (module == "numpy" or module.startswith(("numpy.", "scipy."))) and not isinstance(function, np.ufunc | type)
 
 
-def _own(function: Any) -> Any:
+def _known_replacement(function: Any) -> Any:
     """Return our replacement for a function of Python, NumPy or SciPy that does not know lazy values; else the function itself."""
     try:
-        return (_known if _holds_nothing(function) else _known.__wrapped__)(function)
+        return (_known if _is_memoizable(function) else _known.__wrapped__)(function)
     except TypeError:  # not hashable: an object of the user's
         return function
 
 
-def _holds_nothing(function: Any) -> bool:
+def _is_memoizable(function: Any) -> bool:
     """Return whether a function may be memoized: a bound method or a user's function would keep arrays alive."""
     if type(function) is FunctionType:
         return _is_librarys(function)

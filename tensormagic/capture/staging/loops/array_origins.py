@@ -127,13 +127,13 @@ class Origins:
     def _code(self, key: Key) -> Carry:
         """Return the carry of the number that says which array it is, from iteration to iteration."""
         if key not in self._codes:
-            start = _folded((holds, constant(one)) for holds, one in self._begins[key] or ())
+            start = _number_that_holds((holds, constant(one)) for holds, one in self._begins[key] or ())
             carry = self._codes[key] = Carry("which array it is", start, python(int))
             carry.fresh()
             ends = [
                 (h, constant(one) if isinstance(one, int) else self._stand_in(one)) for h, one in self._ends[key] or ()
             ]
-            carry.end = _folded(ends)
+            carry.end = _number_that_holds(ends)
         return self._codes[key]
 
     def _stand_in(self, key: Key) -> Node:
@@ -181,7 +181,7 @@ def _is_one_for_sure(among: Sequence[tuple[Node | None, Any]]) -> bool:
     return None in holds or any(to_form(scalar.logical_not(h), "python") in holds for h in holds if h is not None)
 
 
-def _folded(among: Iterable[tuple[Node | None, Node]]) -> Node:
+def _number_that_holds(among: Iterable[tuple[Node | None, Node]]) -> Node:
     """Return a node with the number whose condition holds."""
     found = constant(_OWN)
     for holds, number in among:

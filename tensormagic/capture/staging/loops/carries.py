@@ -10,7 +10,7 @@ from tensormagic.capture import context
 from tensormagic.capture.numbers import classes as number_classes
 from tensormagic.capture.numbers.classes import Classes, is_number
 from tensormagic.capture.staging.branches.lifted_values import aligned
-from tensormagic.capture.staging.branches.merged_values import NONE, Partial, Parts, Question, apart
+from tensormagic.capture.staging.branches.merged_values import NONE, ExistenceCheck, Partial, Parts, apart
 from tensormagic.capture.staging.branches.slots import UNBOUND, Slot
 from tensormagic.capture.staging.loops.unchanged_entries import Installed, Path, Unchanged
 from tensormagic.capture.staging.regions import grown_type, may_be, of_type
@@ -143,7 +143,7 @@ class Carry:
     stand_in: Node | None = None
     value: Node | None = None
     end: Node | None = None
-    question: Question = NONE
+    question: ExistenceCheck = NONE
     classes: frozenset[Type] = frozenset()
     code: Carry | None = None
     becomes: Type | None = None
@@ -156,7 +156,7 @@ class Carry:
     @classmethod
     def of_buffer(cls, label: str, node: Node) -> Carry:
         """Return the carry for the content of an array that iterations store into."""
-        question = Question.of(node)
+        question = ExistenceCheck.of(node)
         return cls(label, question.unasked(node), node.type, question=question)
 
     def fresh(self, lengths: Lengths | None = None) -> Node:

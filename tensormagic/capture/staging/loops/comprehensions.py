@@ -12,7 +12,7 @@ from tensormagic.capture.errors.refusal import refuse, values_are_there
 from tensormagic.capture.inputs.stand_ins import StandIn, gone_over
 from tensormagic.capture.limits import Ahead
 from tensormagic.capture.staging.branches.conditional import staged_branch
-from tensormagic.capture.staging.calls.computed_ahead import ahead, behind
+from tensormagic.capture.staging.calls.computed_ahead import compute_ahead, producers_of
 from tensormagic.capture.staging.loops.appended_lists import FEW
 from tensormagic.capture.staging.loops.growing_lists import until_typed
 from tensormagic.capture.staging.loops.grown_lists import GrownList
@@ -55,8 +55,8 @@ def comprehended(
     iterable = gone_over(iterable)
     one = _of_one(iteration, single)
     if test is not None:
-        return _chosen(iterable, (iteration, test), one, _of_one(test, single))
-    found = _filled(iterable, iteration, one)
+        return _filtered_list(iterable, (iteration, test), one, _of_one(test, single))
+    found = _list_by_region(iterable, iteration, one)
     if found is not None:
         return found
     capture, ahead_of = context.current(), Ahead(_count_of(iterable), listed=True)
@@ -190,9 +190,9 @@ class Generated(StandIn, Reaching):
             return self
         self.iterable = gone_over(self.iterable)
         if self.test is not None and self.holds is not None:
-            found = _chosen(self.iterable, (self.iteration, self.test), self.one, self.holds)
+            found = _filtered_list(self.iterable, (self.iteration, self.test), self.one, self.holds)
         else:
-            found = _filled(self.iterable, self.iteration, self.one)
+            found = _list_by_region(self.iterable, self.iteration, self.one)
         if found is None:
             return self
         self.running = iter(())
@@ -201,7 +201,7 @@ class Generated(StandIn, Reaching):
     def gone_over(self) -> Any:
         if self.test is None or values_are_there():
             return self
-        return ahead((self.iteration, self.test), self.whole, _CHOSEN)
+        return compute_ahead((self.iteration, self.test), self.whole, _CHOSEN)
 
 
 class Filtered(Generated):
@@ -220,7 +220,7 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _filled(iterable: Any, iteration: Callable[..., Any], one: Callable[[Any], Any]) -> Any:
+def _list_by_region(iterable: Any, iteration: Callable[..., Any], one: Callable[[Any], Any]) -> Any:
     """Return a list of the results of the iterations, made by a region; None where Python makes it."""
     items = items_of(iterable) if context.current() is not None else None
     count = 0 if items is None else items.count()
@@ -228,7 +228,7 @@ def _filled(iterable: Any, iteration: Callable[..., Any], one: Callable[[Any], A
         return None
     if nodes_of(count) and not values_are_there():
         used(iterable)
-        return _grown(items, (iteration,), one, None)
+        return _list_of_unknown_length(items, (iteration,), one, None)
     found: list[Any] = []
 
     def run(item: Any) -> None:
@@ -244,7 +244,7 @@ def _filled(iterable: Any, iteration: Callable[..., Any], one: Callable[[Any], A
     return found
 
 
-def _chosen(iterable: Any, users: tuple[Iteration, Iteration], one: Iteration, holds: Iteration) -> Any:
+def _filtered_list(iterable: Any, users: tuple[Iteration, Iteration], one: Iteration, holds: Iteration) -> Any:
     """Return a list of the results for which a condition holds; ``users`` are the user's functions involved."""
 
     def filtered() -> list[Any]:
@@ -255,21 +255,23 @@ def _chosen(iterable: Any, users: tuple[Iteration, Iteration], one: Iteration, h
         try:
             return attempt(World(users), filtered, lambda _result: True).result
         except CaptureError:  # the condition depends on data
-            return _grown(iterable, users, one, holds)
+            return _list_of_unknown_length(iterable, users, one, holds)
 
     if values_are_there() or context.current() is None:
         return filtered()
     again = items_of(iterable)
     used(iterable)
-    source, computes = iterable, [] if again is not None else behind(iterable)
+    source, computes = iterable, [] if again is not None else producers_of(iterable)
     if computes:
-        iterable = ahead([*users, *computes], lambda: list(source), _CHOSEN)
-        return ahead([*users, *computes], chosen, _CHOSEN, may_print=True)
+        iterable = compute_ahead([*users, *computes], lambda: list(source), _CHOSEN)
+        return compute_ahead([*users, *computes], chosen, _CHOSEN, may_print=True)
     iterable = list(iterable) if again is None else again
     return chosen()
 
 
-def _grown(iterable: Any, users: tuple[Iteration, ...], one: Iteration, holds: Iteration | None) -> Any:
+def _list_of_unknown_length(
+    iterable: Any, users: tuple[Iteration, ...], one: Iteration, holds: Iteration | None
+) -> Any:
     """Return a list of data-dependent length."""
     items, found = items_of(iterable), GrownList([])
     reached = list[Any]([*users, found])

@@ -39,7 +39,7 @@ def is_staged(function: Any) -> bool:
 _IN_FRAMES = builtin_facts.called(builtin_facts.IN_FRAMES)
 
 
-def leaving(function: Any, own: Any) -> Any:
+def guarding_iterators(function: Any, own: Any) -> Any:
     """Return a replacement of ``own`` for code on trial that refuses to take items from iterators that existed before the trial."""
     refuse_taken(getattr(function, "__self__", None))
     if not callable(own) or any(function is one for one in _IN_FRAMES):
@@ -97,7 +97,7 @@ def is_held(iterator: Any, by: Any = None) -> bool:
     while pending:
         value, owner = pending.pop()
         ours |= {id(pending)}
-        if id(value) in named or _others(value, ours | {id(owner)}):
+        if id(value) in named or _has_other_referrers(value, ours | {id(owner)}):
             return True
         seen.add(id(value))
         owner = vars(value) if isinstance(value, StandIn) else value
@@ -122,11 +122,11 @@ def _sources(iterator: Any, seen: Container[int]) -> list[Any]:
     return [v for v in held if hasattr(type(v), "__next__") and id(v) not in seen]
 
 
-def _others(value: Any, known: Container[int]) -> bool:
+def _has_other_referrers(value: Any, known: Container[int]) -> bool:
     """Return whether an object other than ``known`` ones, running frames and call arguments refers to a value."""
     found = gc.get_referrers(value)
-    return any(not isinstance(r, FrameType | tuple) and id(r) not in known and not _is_of_ours(r) for r in found)
+    return any(not isinstance(r, FrameType | tuple) and id(r) not in known and not _is_package_object(r) for r in found)
 
 
-def _is_of_ours(value: Any) -> bool:
+def _is_package_object(value: Any) -> bool:
     return isinstance(value, GeneratorType) and value.gi_frame is not None and usercode.is_ours(value.gi_frame)

@@ -21,7 +21,7 @@ PASSES = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Replaced:
+class ReplacedLists:
     """Represents Python lists that are replaced by lists of data-dependent length, with their variables."""
 
     slots: list[Slot]
@@ -50,12 +50,12 @@ class Replaced:
                 )
 
 
-def growing(functions: Sequence[Any], names: Sequence[str], stage: Callable[[], None]) -> Replaced:
+def growing(functions: Sequence[Any], names: Sequence[str], stage: Callable[[], None]) -> ReplacedLists:
     """Run ``stage`` with the lists of ``names`` as lists of data-dependent length; put them back if it fails."""
     slots = _lists(World(functions), names)
     before = [s.get() for s in slots]
     refuse_grown(before)
-    found = Replaced(slots, before, [GrownList(v) for v in before])
+    found = ReplacedLists(slots, before, [GrownList(v) for v in before])
     for slot, value in zip(slots, found.made, strict=True):
         slot.set(value)
     try:

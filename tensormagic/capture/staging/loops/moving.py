@@ -22,7 +22,7 @@ from tensormagic.capture.inputs.namespace import Module
 from tensormagic.capture.python.bytecode import names_in
 from tensormagic.capture.staging.branches.slots import UNBOUND
 from tensormagic.capture.staging.loops.iterators import Enumerated, Reversed, Zipped
-from tensormagic.capture.staging.loops.plain_loops import Plainly, is_of_numbers
+from tensormagic.capture.staging.loops.plain_loops import PlainLoop, is_of_numbers
 from tensormagic.capture.staging.loops.ranges import After, Appended, Range, Rows
 from tensormagic.capture.staging.trials.trial import trial
 from tensormagic.capture.staging.trials.world import World
@@ -36,7 +36,7 @@ _LAZY = {Tensor, Element}
 _FIXED = (range, FunctionType, BuiltinFunctionType, type, ModuleType, Module)
 
 
-class _Other(Exception):  # noqa: N818 (no error: the loop is run as any other)
+class _NotOnlyMovedError(Exception):
     """Raised where a loop does more than move numbers."""
 
 
@@ -70,7 +70,7 @@ def _knowing(value: Any, origin: Any) -> Any:
         return value
     made = _CLASSES.get(type(value))
     if made is None:
-        raise _Other
+        raise _NotOnlyMovedError
     found = made(value)
     found.origin = origin
     return found
@@ -92,7 +92,7 @@ class Elements:
         if len(whole) != self.values.ndim or not all(
             type(k) in _EXACT and isinstance(k, int | np.integer) for k in whole
         ):
-            raise _Other
+            raise _NotOnlyMovedError
         return _knowing(self.values[index], (self.array, index))
 
     def __len__(self) -> int:
@@ -102,13 +102,13 @@ class Elements:
         return (self[k] for k in range(len(self)))
 
     def __bool__(self) -> bool:
-        raise _Other
+        raise _NotOnlyMovedError
 
     def __eq__(self, other: object) -> bool:
-        raise _Other
+        raise _NotOnlyMovedError
 
 
-class Moved(Plainly):
+class Moved(PlainLoop):
     """Represents a loop that Python runs on numbers.
 
     Parameters
@@ -134,7 +134,7 @@ class Moved(Plainly):
         """Find what the loop reaches, and replace lazy values by numbers that know their origin."""
         self.world = World(parts)
         if self.world.has_arrays or self.world.iterators or not self.world.is_whole:
-            raise _Other
+            raise _NotOnlyMovedError
         self.before = {slot: slot.get() for slot in self.world.variables.values()}
         self.instead = {slot: self._taken(value) for slot, value in self.before.items() if not slot.internal}
         self.items = self._over(self.items)
@@ -171,7 +171,7 @@ class Moved(Plainly):
             self._container(value)
             return value
         else:
-            raise _Other
+            raise _NotOnlyMovedError
         self.taken[id(value)] = value, made
         self.lazy[id(made)] = made, value
         return made
@@ -180,13 +180,13 @@ class Moved(Plainly):
         self.given[id(value)] = value, value, value
         if type(value) is set:
             if not all(type(v) in _EXACT or type(v) in (float, tuple) for v in value):
-                raise _Other
+                raise _NotOnlyMovedError
             held = given = value
         elif type(value) is list:
             held, given = value[:], [self._taken(v) for v in value]
         else:
             if not all(type(k) in _EXACT or type(k) is float for k in value):
-                raise _Other
+                raise _NotOnlyMovedError
             held, given = dict(value), {k: self._taken(v) for k, v in value.items()}
         self.given[id(value)] = value, held, given
 
@@ -195,7 +195,7 @@ class Moved(Plainly):
         if isinstance(items, Range):
             bounds = items.start, items.stop, items.step
             if not all(type(b) is int for b in bounds):
-                raise _Other
+                raise _NotOnlyMovedError
             return range(*bounds)
         if isinstance(items, Rows) and items.array.ndim == 1 and not items.pythons:
             return Elements(items.array)
@@ -209,7 +209,7 @@ class Moved(Plainly):
             return reversed(list(found))
         if isinstance(items, Appended):
             return [_knowing(v.numpy(), v) for v in map(items.at, range(int(extent(items.count()))))]
-        raise _Other
+        raise _NotOnlyMovedError
 
     def __enter__(self) -> Any:
         self._put({slot: value for slot, value in self.instead.items() if value is not self.before[slot]}, 2)
@@ -234,7 +234,7 @@ class Moved(Plainly):
             if error is None:
                 self._leave()
                 return True
-        except _Other:
+        except _NotOnlyMovedError:
             pass
         self.world.restore()
         if error is not None and not isinstance(error, Exception):
@@ -283,14 +283,14 @@ class Moved(Plainly):
         elif id(value) in self.known or (kind is float and not self.loses):
             return value
         else:
-            raise _Other
+            raise _NotOnlyMovedError
         self.lazy[id(value)] = value, made
         return made
 
     def _left_in(self, value: Any) -> None:
         if type(value) is set:
             if not all(type(v) in _EXACT for v in value):
-                raise _Other
+                raise _NotOnlyMovedError
             return
         _, held, given = self.given.get(id(value), (value, (), ()))
         if type(value) is list:
@@ -301,7 +301,7 @@ class Moved(Plainly):
             changed = any(a is not b for a, b in zip(made, value, strict=True))
         else:
             if not all(type(k) in _EXACT or type(k) is float for k in value):
-                raise _Other
+                raise _NotOnlyMovedError
             old, new = (dict(d) for d in (held, given))
             made = {
                 k: old[k] if k in old and v is new[k] and type(old[k]) in _LAZY else self._left(v)
@@ -346,6 +346,6 @@ def moved(
         return None
     try:
         found.begin(own)
-    except _Other:
+    except _NotOnlyMovedError:
         return None
     return found

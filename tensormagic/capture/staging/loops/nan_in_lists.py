@@ -15,10 +15,10 @@ from tensormagic.ir.errors import CaptureError
 from tensormagic.ops.scalars import scalar
 
 
-def told_apart(left: Any, right: Any) -> None:
+def refuse_two_nans(left: Any, right: Any) -> None:
     """Refuse at run time two nan from the caller, since they may be the same object."""
     values = [v for v in (left, right) if not isinstance(v, float)]
-    if not values or not (_was_there(left) and _was_there(right)):
+    if not values or not (_may_be_shared_nan(left) and _may_be_shared_nan(right)):
         return
     gaps = [scalar.isnan(node_of(v)) for v in values]
     both = gaps[0] if len(gaps) == 1 else scalar.logical_and(*gaps)
@@ -30,7 +30,7 @@ def told_apart(left: Any, right: Any) -> None:
         raise context.uncaught()
 
 
-def _was_there(value: Any) -> bool:
+def _may_be_shared_nan(value: Any) -> bool:
     """Return whether a value may be one nan object at two places: a nan constant, or a number that a function is given or reads."""
     if isinstance(value, float):
         return math.isnan(value)
@@ -49,6 +49,6 @@ def as_read(value: Any) -> Any:
     return number if isinstance(number, float) and math.isnan(number) else value
 
 
-def is_gap(own: Any, value: Any) -> bool:
+def holds_nan(own: Any, value: Any) -> bool:
     """Return whether a value, as it was read, is nan or holds one."""
     return own is not value or (isinstance(own, float) and math.isnan(own))

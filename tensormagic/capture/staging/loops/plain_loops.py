@@ -30,7 +30,7 @@ _MISSING = object()
 PLAIN = {range, list, tuple, str, dict, set}  # iterables that Python iterates over natively
 
 
-class Plainly:
+class PlainLoop:
     """Represents the rest of a loop that Python runs; meanwhile functions have the code that the user wrote.
 
     Parameters
@@ -108,7 +108,7 @@ class Plainly:
         return self.may_call([function], called)
 
 
-NOTHING = Plainly(())
+NOTHING = PlainLoop(())
 
 
 def plainly(
@@ -118,13 +118,13 @@ def plainly(
     also: Any = None,
     *,
     captured: bool = True,
-) -> Plainly | None:
+) -> PlainLoop | None:
     """Return a loop for Python to run as written; None if it may reach lazy values, or call anything that makes them.
 
     Parameters
     ----------
     items
-        What is returned, see :class:`Plainly`.
+        What is returned, see :class:`PlainLoop`.
     parts
         The functions that the loop's parts have become.
     called
@@ -137,7 +137,7 @@ def plainly(
     own: list[FunctionType] = [getattr(p, "__wrapped__", p) for p in parts]
     if called is None or any(type(v) is Tensor for f in own for v in _named(f)):
         return None
-    found = Plainly(items)
+    found = PlainLoop(items)
     if not found.may_call(own, called):
         return None
     world = World([*own, also])

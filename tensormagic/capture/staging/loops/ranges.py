@@ -305,10 +305,10 @@ def _length(found: Any) -> Any:
     if whole and static_int(found.node) is None:
         node = require(found.node, scalar.greater_equal(found.node, 0), _NEGATIVE)
         return wrap(to_form(astype(node, int), "python"))
-    return len(_Long(found))
+    return len(_WithLength(found))
 
 
-class _Long:
+class _WithLength:
     """An object whose ``__len__`` returns a given value, so that Python checks it."""
 
     def __init__(self, length: Any) -> None:
@@ -319,7 +319,7 @@ class _Long:
 
 
 _WHOLE = {(form, kind) for form in ("array", "scalar", "python") for kind in "iu"} | {("python", "b")}
-_NEGATIVE = said(len, _Long(-1))
+_NEGATIVE = said(len, _WithLength(-1))
 
 
 def len_(value: Any) -> Any:

@@ -18,7 +18,7 @@ def as_loop(node: ast.FunctionDef | ast.AsyncFunctionDef, line: int) -> list[ast
     body, names = node.body, _parameters(node)
     if names is None or not (liveness.read_in_scopes(body) | {"*"}).isdisjoint(names):
         return body
-    calls = _Calls(node.name, names, line)
+    calls = _SelfCalls(node.name, names, line)
     turned = calls.block(body, tail=True)
     if not calls.found:
         return body
@@ -38,7 +38,7 @@ def _returns(statements: Sequence[ast.stmt]) -> bool:
     return bool(statements) and isinstance(statements[-1], ast.Return)
 
 
-class _Calls:
+class _SelfCalls:
     """Replaces each returned call of the function itself by assignments to its parameters."""
 
     def __init__(self, name: str, parameters: list[str], line: int) -> None:

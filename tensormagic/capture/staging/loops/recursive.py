@@ -43,7 +43,7 @@ class Recursion(NeedsPython):
         self.code = code
 
 
-class _Again(Exception):  # noqa: N818 (a function is traced once more)
+class _TraceAgain(Exception):  # noqa: N818 (a function is traced once more)
     pass
 
 
@@ -108,7 +108,7 @@ class Traced:
             types[k] = grown_type("a function calls itself", "an argument", start, t, node_of(leaves[k]).type)
         if types != self.moving:
             self.moving = dict(sorted(types.items()))
-            raise _Again
+            raise _TraceAgain
         if self.parts is None:
             running = trial()
             unknown = Unknown()
@@ -285,7 +285,7 @@ def _traced(traced: Traced, function: Callable[..., Any], args: Any, options: An
     for _ in range(PASSES):
         try:
             stand_ins, results = _iteration(traced, world, function, leaves, build)
-        except _Again:
+        except _TraceAgain:
             continue
         if results is None:
             continue

@@ -12,7 +12,7 @@ from tensormagic.capture.numbers import classes as number_classes
 from tensormagic.capture.numbers import undecided_dtypes
 from tensormagic.capture.numbers.classes import Classes
 from tensormagic.capture.staging.branches import merged_values
-from tensormagic.capture.staging.branches.containers import Once
+from tensormagic.capture.staging.branches.containers import SharedStandIns
 from tensormagic.capture.staging.branches.lifted_values import aligned
 from tensormagic.capture.staging.branches.merged_values import Parts, apart
 from tensormagic.capture.staging.branches.shared_arrays import (
@@ -51,7 +51,7 @@ Last = tuple[Slot, Parts, list[Carry], list[Node | None]]
 _TRUTH = python(bool)
 
 
-class Leaving:
+class RegionBuilder:
     """Represents the region of a traced loop being built, whose results are then assigned to what the loop has changed.
 
     Parameters
@@ -102,7 +102,7 @@ class Leaving:
                 starts[slot], after[slot] = aligned(value, left[slot], slot.said)
         origins = self._origins(starts, after)
         ends = self._built(build, last, origins, asked=asked)
-        once = Once()
+        once = SharedStandIns()
         for slot, value in plain:
             slot.set(value if value is UNBOUND else once.of((self.loop.outcome.slots[slot],), value))
         for buffer in sorted(self.loop.buffers, key=lambda b: (b.alias.depends, b.born)):
@@ -323,7 +323,7 @@ def counted(loop: Loop, count: Node, index: Node) -> None:
         return control.loop(count, body, given[: len(starts)], given[len(starts) :])
 
     ran = None if loop.once else scalar.greater(count, 0)
-    Leaving(loop, ran, _stacks(loop, index["within"][1], index)).emit(build)
+    RegionBuilder(loop, ran, _stacks(loop, index["within"][1], index)).emit(build)
 
 
 def conditional(loop: Loop, test: Node, ran: Node | None, index: tuple[Node, Node] | None = None) -> None:
@@ -348,4 +348,4 @@ def conditional(loop: Loop, test: Node, ran: Node | None, index: tuple[Node, Nod
         given = fitting(graphs[1], fitting(graphs[0], [*starts, *free], None), ran)
         return control.while_loop(*graphs, given[: len(starts)], given[len(starts) :])[: len(carries)]
 
-    Leaving(loop, ran).emit(build)
+    RegionBuilder(loop, ran).emit(build)

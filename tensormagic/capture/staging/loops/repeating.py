@@ -25,7 +25,7 @@ from tensormagic.capture.staging.loops.loop_bodies import (
     staged_as_needed,
 )
 from tensormagic.capture.staging.loops.moving import moved
-from tensormagic.capture.staging.loops.plain_loops import NOTHING, PLAIN, Plainly, plainly
+from tensormagic.capture.staging.loops.plain_loops import NOTHING, PLAIN, PlainLoop, plainly
 from tensormagic.capture.staging.loops.ranges import First, Items, LazyIterator, Rest, is_lazy, items_of, used
 from tensormagic.capture.staging.loops.region import conditional, counted
 from tensormagic.capture.staging.numbers.truth import Driving, computed, decided, truth, unstaged
@@ -59,7 +59,7 @@ def each(
     told: tuple[Sequence[str], ...],
     called: tuple[str, ...] | None = None,
     named: bool = False,
-) -> Plainly:
+) -> PlainLoop:
     """Run a ``for`` loop; return the items left if Python is to run the simple body as written (``called``: what it calls).
 
     ``named``: the iterable has a name, by which later code may go on with it.
@@ -75,15 +75,15 @@ def each(
         if failed is None:
             used(iterable, early=body.early)
             return NOTHING
-        if not isinstance(iterable, Rest) and _first_is_another(failed, _known(items.count())):
+        if not isinstance(iterable, Rest) and _retries_after_first(failed, _known_count(items.count())):
             used(iterable, early=body.early)
-            return each(Rest(items), iteration, stop, told, called) if _went_on(items, body) else NOTHING
+            return each(Rest(items), iteration, stop, told, called) if _run_first_iteration(items, body) else NOTHING
     return _by_python(iterable, items, failed, body, called)
 
 
 def _staged_for(items: Items, body: Body) -> Exception | None:
     """Stage a ``for``; return the error that prevents it, or None."""
-    known = _known(items.count())
+    known = _known_count(items.count())
     rest = left_before(body.users[0].__code__, known)
     long = body.early or known is None or known > UNROLLED
     return rest.reason() or rest.noted(
@@ -93,7 +93,7 @@ def _staged_for(items: Items, body: Body) -> Exception | None:
 
 def _by_python(
     iterable: Any, items: Items | None, failed: Exception | None, body: Body, called: tuple[str, ...] | None
-) -> Plainly:
+) -> PlainLoop:
     """Let Python run a ``for``; return the items left, if it runs the body as written."""
     if isinstance(failed, PlainPython) and not is_lazy(iterable):
         left = plainly(iterable, body.functions, called, iterable, captured=False)
@@ -101,11 +101,11 @@ def _by_python(
             return left
     if _is_long(items, failed):
         over = items if isinstance(iterable, LazyIterator) else iterable
-        left = moved(items, body.functions, called, partial(_go_over, over, items, failed, body))
+        left = moved(items, body.functions, called, partial(_run_in_python, over, items, failed, body))
         if left is not None:
             used(iterable, early=body.early)
             return left
-    _go_over(iterable, items, failed, body)
+    _run_in_python(iterable, items, failed, body)
     return NOTHING
 
 
@@ -116,18 +116,18 @@ def _items(iterable: Any, *, early: bool) -> Items | None:
     return counted_by(iterable) if found is None else found
 
 
-def _known(count: Size) -> int | None:
+def _known_count(count: Size) -> int | None:
     """Return the number of iterations at capture; None where it is data-dependent."""
     return None if nodes_of(count) else hint(count)
 
 
-def _first_is_another(failed: Exception, known: int | None) -> bool:
+def _retries_after_first(failed: Exception, known: int | None) -> bool:
     """Return whether Python is to run the first iteration, after which staging the rest is tried again."""
     another = isinstance(failed, UnlikeDTypesError | GetsKeys) and known is not None and known > _FEW
     return another or isinstance(failed, BeginsWeakly) or begins_otherwise(failed, known)
 
 
-def _went_on(items: Items, body: Body) -> bool:
+def _run_first_iteration(items: Items, body: Body) -> bool:
     """Let Python run the first iteration; return whether there is another one."""
     ran: list[Any] = []
 
@@ -141,7 +141,7 @@ def _went_on(items: Items, body: Body) -> bool:
 
 
 def _is_short(count: Size) -> bool:
-    known = _known(count)
+    known = _known_count(count)
     return known is not None and known <= UNROLLED
 
 
@@ -155,7 +155,7 @@ def _may_stage(items: Items) -> bool:
     return not isinstance(count, int) or count > 1
 
 
-def _go_over(iterable: Any, items: Items | None, failed: Exception | None, body: Body) -> None:
+def _run_in_python(iterable: Any, items: Items | None, failed: Exception | None, body: Body) -> None:
     """Let Python run a loop; if there are no values, raise or defer the error that prevents staging it."""
     if items is not None and failed is not None and not isinstance(failed, PlainPython):
         count = items.count()
@@ -172,7 +172,10 @@ def _go_over(iterable: Any, items: Items | None, failed: Exception | None, body:
     )
     with holding(over):
         _iterations(
-            over, body, 0 if _is_long(items, failed) else UNROLLED, None if items is None else _known(items.count())
+            over,
+            body,
+            0 if _is_long(items, failed) else UNROLLED,
+            None if items is None else _known_count(items.count()),
         )
 
 

@@ -41,7 +41,7 @@ def called_by(statements: Sequence[ast.AST], *, whole: bool = False) -> tuple[st
         for node in walk(statement):
             if id(node) in understood or isinstance(node, _SIMPLE) or (whole and isinstance(node, _LEAVING)):
                 continue
-            told = _told(node)
+            told = _names_used(node)
             if told is None:
                 return None
             found.update(dict.fromkeys(told[0]))
@@ -50,7 +50,7 @@ def called_by(statements: Sequence[ast.AST], *, whole: bool = False) -> tuple[st
     return None if any(name.partition(".")[0] in bound for name in found) else tuple(found)
 
 
-def _told(node: ast.AST) -> tuple[list[str], list[ast.AST]] | None:
+def _names_used(node: ast.AST) -> tuple[list[str], list[ast.AST]] | None:
     """Return the names that a syntax node calls or reads, and which of its parts they cover; None if it is not simple code."""
     if isinstance(node, ast.keyword):
         return None if node.arg is None else ([], [])
@@ -67,7 +67,7 @@ def _told(node: ast.AST) -> tuple[list[str], list[ast.AST]] | None:
 
 def as_written(loop: Loop) -> Loop:
     """Return a copy of a lowered loop or comprehension for Python, in which a ``for`` ends where a jump was taken."""
-    made: Loop = _Unread().visit(cloned(loop))
+    made: Loop = _PlainAttributeReads().visit(cloned(loop))
     for node in [n for n in walk(made) if isinstance(n, ast.For) and getattr(n, STOPS, [])]:
         flags: list[ast.expr] = [ast.Name(n, ast.Load()) for n in getattr(node, STOPS)]
         taken = flags[0] if len(flags) == 1 else ast.BoolOp(ast.Or(), flags)
@@ -86,7 +86,7 @@ def _is_read(node: ast.AST) -> TypeGuard[ast.Call]:
     )
 
 
-class _Unread(ast.NodeTransformer):
+class _PlainAttributeReads(ast.NodeTransformer):
     """Replaces attribute reads through the capture by plain ones: in such code they are constants of modules."""
 
     def visit_Call(self, node: ast.Call) -> Any:

@@ -12,7 +12,7 @@ from tensormagic.capture.values.value import Tensor
 Path = tuple[int, ...]  # the numbers of entries that lead to one
 
 
-class _Stays:
+class _UnchangedMark:
     """A mark in place of an unchanged entry, when a value is split into parts."""
 
     __slots__ = ("value",)
@@ -33,7 +33,7 @@ class Unchanged:
     """
 
     def __init__(self, value: Any = None, paths: Iterable[Path] = ()) -> None:
-        self._stays = {path: _Stays(_at(value, path)) for path in paths}
+        self._stays = {path: _UnchangedMark(_at(value, path)) for path in paths}
 
     def __bool__(self) -> bool:
         return bool(self._stays)
@@ -113,7 +113,7 @@ def _at(value: Any, path: Path) -> Any:
     return value
 
 
-def _replaced(value: Any, stays: dict[Path, _Stays], path: Path) -> Any:
+def _replaced(value: Any, stays: dict[Path, _UnchangedMark], path: Path) -> Any:
     if path in stays:
         return stays[path] if value is stays[path].value or _is_one(stays[path].value, value) else value
     if not is_container(value) or not any(p[: len(path)] == path for p in stays):
@@ -122,7 +122,7 @@ def _replaced(value: Any, stays: dict[Path, _Stays], path: Path) -> Any:
 
 
 def _filled(value: Any) -> Any:
-    if isinstance(value, _Stays):
+    if isinstance(value, _UnchangedMark):
         return value.value
     if not is_container(value):
         return value

@@ -19,7 +19,7 @@ from tensormagic.capture.staging.loops.loop_bodies import (
     iterations_raise,
     staged_as_needed,
 )
-from tensormagic.capture.staging.loops.plain_loops import NOTHING, Plainly, plainly
+from tensormagic.capture.staging.loops.plain_loops import NOTHING, PlainLoop, plainly
 from tensormagic.capture.staging.loops.region import conditional
 from tensormagic.capture.staging.messages import raising
 from tensormagic.capture.staging.numbers.truth import Driving, asked, computed, decided, truth, unstaged
@@ -36,7 +36,7 @@ Thunk = Callable[[], Any]
 
 def repeat(
     test: Thunk, iteration: Thunk, told: tuple[Sequence[str], ...], called: tuple[str, ...] | None = None
-) -> Plainly:
+) -> PlainLoop:
     """Run a ``while`` loop; return whether Python is to run it as written (if it is simple, ``called`` is what it calls)."""
     if left := plainly(True, [iteration, test], called):
         return left
@@ -188,7 +188,9 @@ def _refuse_effects(body: Body) -> None:
     """Raise if evaluating the test has effects: a region evaluates it once more than Python would."""
     before = raising.noted()
     found = attempt(World([body.asked]), body.asked)
-    slots = {slot: value for slot, value in found.slots.items() if slot.name != CHECKS or _acts(value, before)}
+    slots = {
+        slot: value for slot, value in found.slots.items() if slot.name != CHECKS or _has_effects_between(value, before)
+    }
     changed = ["what is printed" if slot.name == CHECKS else slot.said for slot in slots]
     changed += [buffer.name for buffer in found.buffers]
     if changed or found.grown:
@@ -198,7 +200,7 @@ def _refuse_effects(body: Body) -> None:
         )
 
 
-def _acts(token: Any, before: Any) -> bool:
+def _has_effects_between(token: Any, before: Any) -> bool:
     """Return whether something is printed, or called outside of the graph, between two tokens."""
     start = node_of(before)
     return any(n.op in _ACTS for n in topological([node_of(token)], stop=lambda n: n is start) if n is not start)

@@ -22,7 +22,7 @@ from tensormagic.capture.staging.calls.deep_copies import copied
 from tensormagic.capture.staging.messages import raising
 from tensormagic.capture.staging.messages import value_texts as texts
 from tensormagic.capture.staging.trials.needs_python import NeedsPython
-from tensormagic.capture.stores.outside import callers, whole_array
+from tensormagic.capture.stores.outside import callers_container, whole_array
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.values.operands import node_of
 from tensormagic.capture.values.unused_values import made_in_cell
@@ -64,7 +64,7 @@ def _write(text: Any) -> int | None:
     return len(text) if type(text) is str else None
 
 
-def instead(function: Any) -> Any:
+def replacement(function: Any) -> Any:
     """Return our replacement for a function that prints, copies deeply, or changes NumPy's settings; else None."""
     for of, own in _INSTEAD:
         if function is of:
@@ -125,7 +125,7 @@ def id_(value: Any) -> int:
     """Return the ``id`` of the notebook's array for a captured one; refuse it where the graph is reused for other arrays."""
     if isinstance(value, Tensor) and not values_are_there():
         refuse("id() of an array or a number that is captured", "Pass a name or a number that identifies it.")
-    return id(whole_array(callers(value)))
+    return id(whole_array(callers_container(value)))
 
 
 def _shown(value: Any) -> Any:

@@ -15,13 +15,19 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.errors import try_blocks
 from tensormagic.capture.errors.refusal import refuse_python, text_asked_for
-from tensormagic.capture.errors.traces import bare
+from tensormagic.capture.errors.traces import remove_our_frames
 from tensormagic.capture.hooks import run_time
 from tensormagic.capture.numbers import classes as number_classes
 from tensormagic.capture.python import usercode
 from tensormagic.capture.staging.branches.merged_values import is_number
 from tensormagic.capture.staging.loops.grown_lists import given_back
-from tensormagic.capture.staging.messages.refusals import hides_refusal, in_doubt, is_pythons, refusal_of, tellable
+from tensormagic.capture.staging.messages.refusals import (
+    hides_refusal,
+    is_pythons,
+    rebuildable,
+    refusal_if_assumed,
+    refusal_of,
+)
 from tensormagic.capture.staging.messages.value_texts import LATER, Text, holds_lazy, part_of
 from tensormagic.capture.staging.trials.needs_python import NeedsPython, Unknown
 from tensormagic.capture.staging.trials.trial import Outcome, fail_trial, place_of, refuse_caught, trial
@@ -71,10 +77,10 @@ class Attempt:
                 for size in (s for node in capture.inputs.values for s in node.type.shape):
                     capture.specialise(size)
         if isinstance(error, Exception) and (capture is None or not (capture.abstract or capture.heap.trials)):
-            bare(error)
+            remove_our_frames(error)
 
 
-class _Managed:
+class _CatchingManager:
     """Represents a context manager that may catch exceptions raised inside it."""
 
     def __init__(self, manager: Any) -> None:
@@ -126,7 +132,7 @@ def managed(manager: Any) -> Any:
     if type(manager) is warnings.catch_warnings and capture is not None and capture.abstract:
         return _Recording(manager)
     quiet = isinstance(manager, _QUIET) or context.current() is None or not hasattr(type(manager), "__exit__")
-    return manager if quiet else _Managed(manager)
+    return manager if quiet else _CatchingManager(manager)
 
 
 def settles() -> bool:
@@ -135,7 +141,7 @@ def settles() -> bool:
     return capture is not None and capture.abstract and capture.attempts.depth > 0 and not capture.heap.trials
 
 
-def taken_for(holds: Node) -> bool:
+def assumed_to_hold(holds: Node) -> bool:
     """Return whether a condition is taken to hold in this trace: a call in which it differs is captured anew."""
     capture = context.current()
     if capture is None:
@@ -183,7 +189,7 @@ def _fields(site: Site) -> tuple[Any, ...]:
 
 def wait(holds: Node, error: Exception, place: tuple[Any, ...] = (), before: Any = None) -> Any:
     """Return the token of all checks so far, after one by which the graph raises ``error`` unless ``holds``."""
-    told, details = _told(error)
+    told, details = _described(error)
     token = so_far() if before is None else before
     return recorded(check(node_of(token), holds, type(error), told, details, place or _place()))
 
@@ -235,7 +241,7 @@ def _checks() -> dict[str, Any]:
     return capture.order.checks
 
 
-def _told(error: Exception) -> tuple[list[Any], list[Node]]:
+def _described(error: Exception) -> tuple[list[Any], list[Node]]:
     """Return the arguments of an exception, and the lazy values in them."""
     details: list[Node] = []
     parts = [part_of(value, details) for value in error.args]
@@ -269,17 +275,17 @@ def branch_raised(predicate: Node, branch: int, outcome: Outcome, choose: Callab
     holds = scalar.logical_not(predicate) if branch == 0 else predicate
     checks = _checks()
     if outcome.met and outcome.raised is not None:
-        outcome.raised = tellable(outcome.raised)
+        outcome.raised = rebuildable(outcome.raised)
     before = next((v for s, v in outcome.slots.items() if s.holder is checks), None)
     if outcome.raised is None:
         raise AssertionError
     _changes_before(outcome)
-    if before is None and any(map(may_fail, topological(_told(outcome.raised)[1]))):
+    if before is None and any(map(may_fail, topological(_described(outcome.raised)[1]))):
         before = noted()  # the values in its text are computed where it is raised
     if before is None:
         note(wait(holds, outcome.raised, outcome.place))
         return
-    with _inside():
+    with _as_part_of_branch():
         own = wait(holds, outcome.raised, outcome.place, before)
     note(choose(*((own, checks[CHECKS]) if branch == 0 else (checks[CHECKS], own))))
 
@@ -293,7 +299,7 @@ def _changes_before(outcome: Outcome) -> None:
 
 
 @contextmanager
-def _inside() -> Generator[None]:
+def _as_part_of_branch() -> Generator[None]:
     """Treat what is built in the block as part of a branch, so that it is not computed outside even if it may fail."""
     capture = context.current()
     made: list[Node] = (
@@ -310,7 +316,7 @@ def iterations_raise(error: Exception, ran: Node) -> bool:
     if place is None:
         return False
     refuse_caught(error)
-    note(wait(scalar.logical_not(ran), tellable(error), place))
+    note(wait(scalar.logical_not(ran), rebuildable(error), place))
     return True
 
 
@@ -351,7 +357,7 @@ def checked(body: Callable[..., Any]) -> Callable[..., Any]:
         whole, capture.order.whole = capture.order.whole, False
         given = {t.place.buffer: t.place.buffer.version for t in flatten((args, options))[0] if isinstance(t, Tensor)}
         try:
-            result = given_back(_met(body, args, options, whole=whole))
+            result = given_back(_call_body(body, args, options, whole=whole))
             token = capture.order.checks[CHECKS]
             if capture.refusals.refused is not None:
                 raise capture.refusals.refused
@@ -359,15 +365,15 @@ def checked(body: Callable[..., Any]) -> Callable[..., Any]:
             capture.order.checks[CHECKS] = outer
         if not isinstance(token, Tensor):
             return result
-        if whole and _awaits(token.node):
-            _behind(token.node, given)
+        if whole and _awaits_checks(token.node):
+            _stores_after_checks(token.node, given)
             return result
-        return _after(token.node, result, given)
+        return _result_after_checks(token.node, result, given)
 
     return run
 
 
-def _met(body: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], *, whole: bool) -> Any:
+def _call_body(body: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], *, whole: bool) -> Any:
     """Return the result of ``body``; an error that other data might avoid becomes a refusal, one with lazy values is left to the graph."""
     try:
         return body(*args, **options)
@@ -380,13 +386,13 @@ def _met(body: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any
                 raise text_asked_for() from error
             note(wait(constant(False), error, place_of(error) or ()))
             return None
-        doubted = in_doubt(error)
+        doubted = refusal_if_assumed(error)
         if doubted is error:
             raise
         raise doubted from error
 
 
-def _awaits(token: Node) -> bool:
+def _awaits_checks(token: Node) -> bool:
     """Let the captured function wait for checks that no result depends on; return whether it can."""
     capture = context.current()
     if capture is None or not capture.abstract or capture.heap.trials or capture.inputs.standing:
@@ -395,7 +401,7 @@ def _awaits(token: Node) -> bool:
     return True
 
 
-def _behind(token: Node, given: dict[Buffer, int]) -> list[Buffer]:
+def _stores_after_checks(token: Node, given: dict[Buffer, int]) -> list[Buffer]:
     """Let what the function has stored into its arguments depend on its checks."""
     changed = [b for b, version in given.items() if b.version != version]
     for buffer in changed:
@@ -403,13 +409,13 @@ def _behind(token: Node, given: dict[Buffer, int]) -> list[Buffer]:
     return changed
 
 
-def _after(token: Node, result: Any, given: dict[Buffer, int]) -> Any:
+def _result_after_checks(token: Node, result: Any, given: dict[Buffer, int]) -> Any:
     """Return a result that depends on its checks, together with what the function has stored into its arguments."""
     leaves, build = flatten(result)
-    changed = _behind(token, given)
+    changed = _stores_after_checks(token, given)
     numbers = [v for v in leaves if is_number(v)]
     if not numbers and not changed:
-        if not _awaits(token):
+        if not _awaits_checks(token):
             raise TensorError(
                 "the function returns nothing here, so what it checks or prints would never run",
                 "Return the value that it computes or checks, and use that.",

@@ -15,9 +15,9 @@ from tensormagic.ir.modules import package_of
 _KINDS = (IndexError, ValueError, TypeError, ArithmeticError, AttributeError, LookupError, UnboundLocalError)
 
 
-def tellable(error: Exception) -> Exception:
+def rebuildable(error: Exception) -> Exception:
     """Return an error in a form that can be made again from its texts and numbers."""
-    error = in_doubt(error)
+    error = refusal_if_assumed(error)
     if isinstance(error, TensorError) and error.hint:
         return type(error)(str(error))
     own = package_of(type(error)) not in {"tensormagic", "builtins"}
@@ -26,7 +26,7 @@ def tellable(error: Exception) -> Exception:
     return next((k for k in _KINDS if isinstance(error, k)), RuntimeError)(str(error))
 
 
-def in_doubt(error: Exception) -> Exception:
+def refusal_if_assumed(error: Exception) -> Exception:
     """Return an error, as a refusal where other data might not lead to it."""
     capture = context.current()
     met = isinstance(error, _KINDS) and not isinstance(error, CaptureError | GuardError)
@@ -67,7 +67,7 @@ def refusal_of(error: Exception, label: str) -> Exception | None:
     return None
 
 
-def _instead_of(error: Exception) -> Exception | None:
+def _refusal_replaced(error: Exception) -> Exception | None:
     """Return the refusal that a C function has replaced by an error of its own, at the same call, as `struct.pack` does; else None."""
     capture, trace = context.current(), error.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -79,7 +79,7 @@ def _instead_of(error: Exception) -> Exception | None:
     return refusal if trace.tb_frame.f_code is code and trace.tb_lasti == instruction else None
 
 
-def _unmet(error: Exception, label: str) -> Exception | None:
+def _unsupported(error: Exception, label: str) -> Exception | None:
     """Return the refusal for code that this package does not support: Python raised an error inside the package. Else None."""
     if isinstance(error, TensorError) or not isinstance(error, AttributeError | AssertionError):
         return None
@@ -97,7 +97,12 @@ def refusing(label: str) -> Generator[None]:
     try:
         yield
     except Exception as error:
-        refusal = refusal_of(error, label) or _instead_of(error) or _unmet(error, label) or in_doubt(error)
+        refusal = (
+            refusal_of(error, label)
+            or _refusal_replaced(error)
+            or _unsupported(error, label)
+            or refusal_if_assumed(error)
+        )
         if refusal is error:
             raise
         raise refusal.with_traceback(error.__traceback__) from error  # the traceback ends at the user's line

@@ -10,7 +10,7 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.errors.refusal import text_asked_for
 from tensormagic.capture.numbers import classes as number_classes
-from tensormagic.capture.numbers.alternatives import ChangedText, LazyText, OneOf, as_it_is, at_once, text_of
+from tensormagic.capture.numbers.alternatives import ChangedText, LazyText, OneOf, joined_text, text_of, unchanging
 from tensormagic.capture.numbers.deferred import Deferred
 from tensormagic.capture.numbers.optional import Perhaps
 from tensormagic.capture.staging.calls import object_texts
@@ -46,7 +46,7 @@ def formatted(*pieces: Any) -> str:
         pieces = tuple([p if isinstance(p, str) else (_as_known(p[0]), *p[1:]) for p in pieces])
     lazy = [p for p in pieces if not isinstance(p, str) and isinstance(p[0], LATER)]
     if not lazy or (trial() is None and not _abstract()):
-        return at_once([p if isinstance(p, str) else put(*p) for p in pieces])
+        return joined_text([p if isinstance(p, str) else put(*p) for p in pieces])
     _refuse_formats(pieces)
     made = Text("".join(p if isinstance(p, str) else "{}" for p in pieces))
     made.pieces = list(pieces)
@@ -70,12 +70,12 @@ def _classes(node: Node) -> int:
 def text(*pieces: Any) -> Any:
     """Return the text of an f-string: in a captured function, one that is put together when the graph has run."""
     if not _abstract() or context.current() is None:
-        return at_once([p if isinstance(p, str) else put(*p) for p in pieces])
+        return joined_text([p if isinstance(p, str) else put(*p) for p in pieces])
     pieces = tuple([q for p in pieces for q in _expanded(p)])
     if any(not isinstance(p, str) and isinstance(p[2], Deferred) for p in pieces):
         raise text_asked_for()
     _refuse_formats(pieces)
-    return text_of([p if isinstance(p, str) else (as_it_is(p[0]), *p[1:]) for p in pieces])
+    return text_of([p if isinstance(p, str) else (unchanging(p[0]), *p[1:]) for p in pieces])
 
 
 def _as_known(value: Any) -> Any:

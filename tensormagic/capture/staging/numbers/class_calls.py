@@ -63,12 +63,12 @@ def of_call(function: Callable[..., Any], /, *args: Any, lists: bool = True, **o
         own = {n: wrap(of_one_class(numbers.get(n, n))) for n in below}
         found = function(*(_with(v, own) for v in args), **{k: _with(v, own) for k, v in options.items()})
         if not isinstance(found, Tensor | bool | int | float | complex | np.generic):
-            raise _Other
+            raise _NotANumberError
         return node_of(found)
 
     try:
         return wrap(joined(compute, below))
-    except _Other:
+    except _NotANumberError:
         return function(*args, **options)
 
 
@@ -86,5 +86,5 @@ def _with(value: Any, own: Mapping[Node, Tensor]) -> Any:
     return own.get(value.node, value) if isinstance(value, Tensor) else value
 
 
-class _Other(Exception):  # noqa: N818 (no error)
+class _NotANumberError(Exception):
     """Raised if a function returns anything but a number."""

@@ -34,7 +34,7 @@ def compared(name: str, plain: Callable[[Any, Any], Any], left: Any, right: Any)
     if not _is_lazy(left, right):
         return plain(nan_in_lists.as_read(left), nan_in_lists.as_read(right))
     if name in {"==", "!="}:
-        found = _same(left, right)
+        found = _equal_parts(left, right)
         return _as_value(found if name == "==" else _opposite(found))
     if type(left) is dict:
         return plain(left, right)
@@ -55,10 +55,12 @@ def ordered(order: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     if left[0] is right[0]:
         return ordered(order, left[1:], right[1:])
     same = compared("==", operator.eq, left[0], right[0])
-    return chosen(same, lambda: _asked(order, left[1:], right[1:]), lambda: _asked(order, left[0], right[0]))
+    return chosen(
+        same, lambda: _ordered_on_trial(order, left[1:], right[1:]), lambda: _ordered_on_trial(order, left[0], right[0])
+    )
 
 
-def _asked(order: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+def _ordered_on_trial(order: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     """Return the result of a data-dependent comparison; values without an order are then an error at the user's line."""
     try:
         return ordered(order, left, right)
@@ -71,7 +73,7 @@ def _asked(order: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
 def contained(value: Any, container: Any) -> Any:
     """Return ``value in container``, where either holds lazy values; None where Python itself can compare."""
     if isinstance(container, GrownList):
-        return _among(value, container)
+        return _in_grown_list(value, container)
     if (
         isinstance(container, Tensor)
         and not isinstance(container, Labelled)
@@ -83,13 +85,13 @@ def contained(value: Any, container: Any) -> Any:
         own = nan_in_lists.as_read(value)
         return (
             own in nan_in_lists.as_read(container)
-            if type(container) in _SEQUENCES and nan_in_lists.is_gap(own, value)
+            if type(container) in _SEQUENCES and nan_in_lists.holds_nan(own, value)
             else None
         )
-    return _as_value(_connected((lambda v=v: _same(v, value) for v in container), decides=True))
+    return _as_value(_connected((lambda v=v: _equal_parts(v, value) for v in container), decides=True))
 
 
-def _among(value: Any, grown: GrownList) -> Any:
+def _in_grown_list(value: Any, grown: GrownList) -> Any:
     """Return ``value in grown``, for a list of data-dependent length that holds numbers, or tuples of numbers."""
     if grown.like is None:
         return False
@@ -128,10 +130,10 @@ def _opposite(found: bool | Node) -> bool | Node:
 def _equal(left: Sequence[Any], right: Sequence[Any]) -> bool | Node:
     if len(left) != len(right):
         return False
-    return _connected((lambda a=a, b=b: _same(a, b) for a, b in zip(left, right, strict=True)), decides=False)
+    return _connected((lambda a=a, b=b: _equal_parts(a, b) for a, b in zip(left, right, strict=True)), decides=False)
 
 
-def _same(left: Any, right: Any) -> bool | Node:
+def _equal_parts(left: Any, right: Any) -> bool | Node:
     """Return whether Python takes two parts for equal: an object is equal to itself."""
     if left is right:
         return True
@@ -139,7 +141,7 @@ def _same(left: Any, right: Any) -> bool | Node:
         return _equal(left, right)
     if type(left) is type(right) is dict:
         return left.keys() == right.keys() and _equal([*left.values()], [right[k] for k in left])
-    nan_in_lists.told_apart(left, right)
+    nan_in_lists.refuse_two_nans(left, right)
     return truth(left == right)
 
 

@@ -64,7 +64,7 @@ def _own(args: tuple[Any, ...], options: dict[str, Any], name: str) -> Callable[
 def float_(*args: Any, **options: Any) -> Any:
     """Return what ``float`` gives."""
     if (own := _own(args, options, "__float__")) is not None:
-        return float_(special_methods.answer(own, float))
+        return float_(special_methods.converted_result(own, float))
     if not _is_number(args, options):
         return float(*args, **options)
     return wrap(to_form(astype(args[0].node, float), "python"))
@@ -73,7 +73,7 @@ def float_(*args: Any, **options: Any) -> Any:
 def int_(*args: Any, **options: Any) -> Any:
     """Return what ``int`` gives."""
     if (own := _own(args, options, "__int__")) is not None:
-        return int_(special_methods.answer(own, int))
+        return int_(special_methods.converted_result(own, int))
     if not (_is_number(args, options) and _stays(args[0])):
         return int(*args, **options)
     return whole_number(args[0])
@@ -102,7 +102,7 @@ def whole_number(number: Tensor) -> Tensor:
 def bool_(*args: Any, **options: Any) -> Any:
     """Return what ``bool`` gives."""
     if (own := _own(args, options, "__bool__")) is not None:
-        return bool_(special_methods.answer(own, bool))
+        return bool_(special_methods.converted_result(own, bool))
     if _own(args, options, "__len__") is not None:
         return bool_(len_(args[0]))
     truths = waits() or trial() is not None
@@ -148,7 +148,7 @@ def _leaves_whole(number: Tensor, ndigits: Any) -> bool:
 def complex_(*args: Any, **options: Any) -> Any:
     """Return what ``complex`` gives."""
     if (own := _own(args, options, "__complex__")) is not None:
-        return complex_(special_methods.answer(own, complex))
+        return complex_(special_methods.converted_result(own, complex))
     given = [v for v in args if isinstance(v, Tensor)]
     if len(args) == 1 and not options and given and not given[0].ndim and given[0].dtype.kind == "c":
         return wrap(to_form(astype(given[0].node, complex), "python"))

@@ -35,7 +35,7 @@ def truth(value: Any) -> bool | Node:
         own = special_methods.method_of(value, "__bool__")
         if own is None and special_methods.method_of(value, "__len__") is not None:
             return truth(len_(value))
-        return bool(value) if own is None else truth(special_methods.answer(own, bool))
+        return bool(value) if own is None else truth(special_methods.converted_result(own, bool))
     known = static_value(value.node)
     if known is not None:
         return bool(known)

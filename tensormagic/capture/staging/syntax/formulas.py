@@ -85,7 +85,7 @@ def of_numbers(node: ast.expr) -> tuple[ast.expr, ast.expr]:
         called_.func = ast.copy_location(ast.Name(name, ast.Load()), called_.func)
     operands: dict[str, ast.expr] = {n: ast.Name(n, ast.Load()) for n in sorted(names_in(node) or ())}
     if not operands:
-        apart = _Apart()
+        apart = _NamedConstants()
         body, operands = apart.visit(body), apart.found
     names = ast.Tuple([ast.Constant(n) for n in operands], ast.Load())
     values, function = ast.Tuple([*operands.values()], ast.Load()), ast.Lambda(arguments(*operands, *functions), body)
@@ -108,7 +108,7 @@ class _Within(ast.NodeTransformer):
         return placed_at(ast.IfExp(*of_numbers(node), node), node)
 
 
-class _Apart(ast.NodeTransformer):
+class _NamedConstants(ast.NodeTransformer):
     """Replaces non-integer constants by names."""
 
     def __init__(self) -> None:

@@ -168,7 +168,7 @@ class Jumps:
 
     def _loop(self, statement: ast.For | ast.While, outer: _Loop | None) -> tuple[list[ast.stmt], set[str]]:
         if isinstance(statement, ast.While) and not statement.orelse:
-            _test_inside(statement)
+            _move_test_inside(statement)
         number = next(self.serial)
         loop = _Loop(f"__tensor_break{number}__", f"__tensor_continue{number}__")
         body, flags = self.block(statement.body, loop, tail=True)
@@ -212,7 +212,7 @@ def _jump(statement: ast.Break | ast.Continue, loop: _Loop, *, tail: bool) -> tu
     return [assign(loop.skipped, ast.Constant(True), statement)], {loop.skipped}
 
 
-def _test_inside(statement: ast.While) -> None:
+def _move_test_inside(statement: ast.While) -> None:
     """Make a test that binds names the first statement of the loop."""
     if any(isinstance(n, ast.NamedExpr) for n in walk(statement.test)):
         stop = ast.copy_location(ast.UnaryOp(ast.Not(), statement.test), statement.test)

@@ -59,7 +59,7 @@ def bound(statements: Iterable[ast.AST]) -> dict[str, None]:
     return found
 
 
-def _held(statement: ast.AST, what: str, ask: Callable[[], Any]) -> Any:
+def _cached(statement: ast.AST, what: str, ask: Callable[[], Any]) -> Any:
     """Return ``ask()``, cached on a statement under ``what``: nested loops ask often. Only for what staging alone changes."""
     if what not in statement.__dict__:
         statement.__dict__[what] = ask()
@@ -68,11 +68,11 @@ def _held(statement: ast.AST, what: str, ask: Callable[[], Any]) -> Any:
 
 def bound_once(statement: ast.AST) -> dict[str, None]:
     """Return the names that a statement binds, cached."""
-    return _held(statement, "tensor_binds", lambda: bound([statement]))
+    return _cached(statement, "tensor_binds", lambda: bound([statement]))
 
 
 def _read_once(statement: ast.AST) -> set[str]:
-    return _held(statement, "tensor_reads", lambda: read(statement))
+    return _cached(statement, "tensor_reads", lambda: read(statement))
 
 
 def _targets(comprehension: ast.AST) -> Iterator[ast.AST]:
@@ -183,7 +183,7 @@ def _free(scope: ast.AST) -> set[str]:
 
 def keeps(names: Iterable[str], *nodes: ast.AST) -> bool:
     """Return whether functions or generators made in ``nodes`` may read ``names`` later, when these hold something else."""
-    wanted, at_once = set(names), _at_once(nodes)
+    wanted, at_once = set(names), _used_on_the_spot(nodes)
     for node in (n for root in nodes for n in walk(root)):
         if id(node) in at_once:
             continue
@@ -194,7 +194,7 @@ def keeps(names: Iterable[str], *nodes: ast.AST) -> bool:
     return False
 
 
-def _at_once(nodes: Iterable[ast.AST]) -> set[int]:
+def _used_on_the_spot(nodes: Iterable[ast.AST]) -> set[int]:
     """Return the ids of functions and generators used on the spot: called, or passed to something that consumes them."""
     found: set[int] = set()
     for call in (n for root in nodes for n in walk(root) if isinstance(n, ast.Call)):

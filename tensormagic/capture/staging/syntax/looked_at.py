@@ -24,7 +24,7 @@ def name_of(kind: str, operation: str = "", place: bool = False) -> str:
     return f"__tensor_{kind}_{operation}{'_' * place}_"
 
 
-def looked_at(node: Any, kind: str) -> ast.AST:
+def marked(node: Any, kind: str) -> ast.AST:
     """Return a node that marks an operation or its operands, as ``kind`` says."""
     if kind == EXPONENTIAL:
         return _call(name_of(kind), [node])

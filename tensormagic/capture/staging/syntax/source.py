@@ -46,7 +46,7 @@ _plain: dict[Any, CodeType] = {}  # the code of a cell's functions as it was wri
 
 
 @contextlib.contextmanager
-def _told_already() -> Generator[None]:
+def _without_syntax_warnings() -> Generator[None]:
     """Suppress warnings about syntax, which Python gave where the user's code was compiled first."""
     with warnings.catch_warnings(action="ignore", category=SyntaxWarning):
         warnings.simplefilter("ignore", DeprecationWarning)  # of escapes in texts, before Python 3.12
@@ -96,7 +96,7 @@ def staged_cell(
     The syntax tree is consumed.
     """
     if any(isinstance(n, _FUNCTIONS) for n in walk(body)):
-        with _told_already():  # the warnings come when the staged code is compiled
+        with _without_syntax_warnings():  # the warnings come when the staged code is compiled
             plain = compile(body, filename, "exec", dont_inherit=True)
         _keep_plain(plain)
     staging = Staging()
@@ -107,10 +107,10 @@ def staged_cell(
     end = None
     if last is not None:
         end = compiled(ast.Expression(staging.visit(last.body)), filename, "eval")  # every node of it has a position
-    return _by_name(compiled(placed(tree), filename, "exec")), end
+    return _binding_by_mapping(compiled(placed(tree), filename, "exec")), end
 
 
-def _by_name(code: CodeType) -> CodeType:
+def _binding_by_mapping(code: CodeType) -> CodeType:
     """Return a cell's code that binds its variables through the mapping that it is run in, which may be no plain dictionary.
 
     Python binds them as globals where a function inside declares them so, as the parts of loops and branches do.
@@ -192,14 +192,14 @@ def compiled_anew(node: ast.FunctionDef, code: CodeType) -> CodeType:
         ast.copy_location(ast.Constant(None), d) for d in node.args.defaults
     ]  # the function already has them
     node.args.args = [ast.copy_location(ast.arg(a.arg), a) for a in node.args.args]
-    with _told_already():
+    with _without_syntax_warnings():
         whole = compile(
             ast.Module([node], []), code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True
         )
     return next(c for c in whole.co_consts if isinstance(c, CodeType) and c.co_name == node.name)
 
 
-def written_again(function: FunctionType) -> None:
+def restore_written_code(function: FunctionType) -> None:
     """Give a function of a cell the code that the user wrote, in place: for everything that holds it."""
     code = code_as_written(function)
     if code is not function.__code__ and code.co_freevars == function.__code__.co_freevars:
@@ -278,7 +278,7 @@ def _stage(code: CodeType) -> CodeType | None:
     given = ast.arguments([], [ast.arg(n) for n in code.co_freevars], None, [], [], None, [])
     factory = ast.copy_location(ast.FunctionDef(_FACTORY, given, [made], []), made)
     tree = placed(ast.Module([factory], []))
-    with _told_already():
+    with _without_syntax_warnings():
         whole = compiled(tree, code.co_filename, "exec", code.co_flags & _FUTURE, code.co_name)
     outer = next(c for c in whole.co_consts if isinstance(c, CodeType))
     inner = next(c for c in outer.co_consts if isinstance(c, CodeType) and c.co_name in {code.co_name, _MADE})
@@ -393,7 +393,7 @@ def _size(body: ast.expr) -> tuple[int, int]:
 @lru_cache(maxsize=64)
 def _parsed(filename: str, text: str) -> ast.Module | None:
     try:
-        with _told_already():
+        with _without_syntax_warnings():
             return ast.parse(text, filename) if text else None
     except SyntaxError:
         return None

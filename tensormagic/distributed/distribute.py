@@ -79,8 +79,6 @@ class Distributed:
         Chunks are sent, or read, as for the call.
 
         Nothing is computed.
-
-        Chunks are sent, or read, as for the call.
         """
         args, names = _in_order(of_callable(self._function), args, named)
         places = _places(args)

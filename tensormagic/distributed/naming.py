@@ -19,8 +19,6 @@ def parameter_names(
     """Return the names of a graph's parameters: those of the arguments; values read from outside have their ``usual`` names.
 
     The last arguments were given by the names in ``named``.
-
-    The last arguments were given by the names in ``named``.
     """
     first = len(args) - len(named)
     positional = [*of_callable(function).parameters[:first]]

@@ -34,8 +34,6 @@ class Chunks(Protocol):
         """Return the combined parts of all chunks, and the results with rows.
 
         ``inputs`` are the rows that the stage reads, and ``reads`` the whole values.
-
-        ``inputs`` are the rows that the stage reads, and ``reads`` the whole values.
         """
         ...
 

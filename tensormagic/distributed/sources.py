@@ -224,8 +224,6 @@ def _lengths(values: Sequence[Any]) -> tuple[int, ...]:
     """Return the number of rows in each chunk: those of the batches, else as specified, else those of a Dask array, else by bytes.
 
     They only depend on the arguments, and not on the cluster, so that sums have the same bits everywhere.
-
-    They only depend on the arguments, and not on the cluster, so that sums have the same bits everywhere.
     """
     for value in values:
         if isinstance(value, _Batches):
@@ -284,8 +282,6 @@ def _read_later(value: Any, lengths: tuple[int, ...], client: Any, sent: Moved) 
 
 def _named(array: Any) -> Any:
     """Return an array under keys of its own, which fuse with its predecessors.
-
-    Otherwise tasks that Dask fuses differently in another computation could share a key.
 
     Otherwise tasks that Dask fuses differently in another computation could share a key.
     """

@@ -461,9 +461,6 @@ class _Splitting:
 
         ``changed`` maps a node and its rebuilt version to the one to use; ``kept`` to the one to return, or to sum
         over rows.
-
-        ``changed`` maps a node and its rebuilt version to the one to use; ``kept`` to the one to return, or to sum over
-        rows.
         """
         known: dict[Node, Node] = {}
         for k, node in enumerate(reads):

@@ -72,8 +72,6 @@ def on_worker(job: Job, chunk: Chunk, *pieces: Sequence[Any]) -> tuple[Any, list
     """Return the parts of a chunk, the worker's report on it, and its results with rows.
 
     Each argument comes in pieces of consecutive rows.
-
-    Each argument comes in pieces of consecutive rows.
     """
     _alone()
     start, processor = time.perf_counter(), time.process_time()
@@ -106,8 +104,6 @@ def _joined(pieces: list[Any]) -> Any:
 
 def together(ufuncs: tuple[str, ...], whole: bool, *results: Any) -> tuple[list[Any], list[Told], int, int]:
     """Return the combined parts of neighbouring chunks, their reports, and the number and bytes of parts from other workers.
-
-    ``whole``: the given results are whole results of chunks, and not only their parts.
 
     ``whole``: the given results are whole results of chunks, and not only their parts.
     """

@@ -99,10 +99,6 @@ class Measure:
         may use how such values depend on each other (for ``sqrt(x + 1) - sqrt(x)``, that the squares differ by 1):
         then only the parameters, too.
 
-        Values that both read are taken as exact: with ``whole`` only the parameters, else all common nodes. A rule may
-        use how such values depend on each other (for ``sqrt(x + 1) - sqrt(x)``, that the squares differ by 1): then
-        only the parameters, too.
-
         Raises
         ------
         NotMeasuredError

@@ -80,9 +80,6 @@ def of_cell(
 
     ``dtype`` is what floating inputs are cast to, ``math`` the level of rewriting, ``placed`` the device and how
     copies are reported; empty for the inputs' own dtype, and the session's settings.
-
-    ``dtype`` is what floating inputs are cast to, ``math`` the level of rewriting, ``placed`` the device and how copies
-    are reported; empty for the inputs' own dtype, and the session's settings.
     """
     inputs = tuple(inputs)
     free = tuple(n for n in code.parsed.reads if n not in inputs and n in notebook)

@@ -206,9 +206,6 @@ def traced(
 
     The last arguments are given by the names in ``named``; ``deferred`` results are put together once the graph has
     run. With ``classes`` the graph computes of which class numbers are, too, where that is data-dependent.
-
-    The last arguments are given by the names in ``named``; ``deferred`` results are put together once the graph has run. With
-    ``classes`` the graph computes of which class numbers are, too, where that is data-dependent.
     """
     _refuse_dtypes(types)
     mark, function = wrap(constant(0)), of_callable(fun)

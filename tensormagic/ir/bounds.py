@@ -139,8 +139,6 @@ def _one_sided(size: Size, target: Atom, low: Size | None, high: Size | None) ->
     """Return ``size`` with ``target`` at its lower bound where it is added and at its upper bound where it is subtracted.
 
     The list is empty if that proves nothing.
-
-    Empty if that proves nothing.
     """
     total: dict[Monomial, int] = {}
     for monomial, coefficient in terms_of(size):

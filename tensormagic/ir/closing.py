@@ -138,8 +138,6 @@ def _settled(guard: Guard, sizes: _Sizes) -> Guard:
 
     Raise ShapeError if a data-dependent equation turns out not to depend on data and contradicts the sizes seen at
     capture.
-
-    Raises if a data-dependent equation turns out not to depend on data and contradicts the sizes seen at capture.
     """
     left, relation, right = guard
     new = sizes.of(left), relation, sizes.of(right)

@@ -195,9 +195,6 @@ def singles(guard: Guard) -> tuple[Size, ...]:
 
     An equation that was solved for a symbol may contain the data-dependent size plus one, or times the length of
     another axis.
-
-    An equation that was solved for a symbol may contain the data-dependent size plus one, or times the length of
-    another axis.
     """
     sides = (guard[0], guard[2])
     computed = [s for s in sides if nodes_of(s)]

@@ -370,8 +370,6 @@ def topological(
     """Return all nodes that ``roots`` need, each once and after those it needs, in a fixed order.
 
     Below a node for which ``stop`` holds, nothing is visited.
-
-    Below a node for which ``stop`` holds, nothing is visited.
     """
     order: list[Node] = []
     seen: set[Node] = set()

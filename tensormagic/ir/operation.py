@@ -122,8 +122,6 @@ class Operation:
         """Return a Python expression for the value, as fast as NumPy, over the names of the operands, or None to call :meth:`evaluate`.
 
         ``scope`` (:class:`tensormagic.ops.loop_text.Scope`) knows sizes, and names objects.
-
-        ``scope`` (:class:`tensormagic.ops.loop_text.Scope`) knows sizes, and names objects.
         """
         return None
 

@@ -161,8 +161,6 @@ class Lens:
         """Return the nodes built at this place or, if there are none, last before it, and how many lines above that is.
 
         Nodes inside a loop, and replacements by rules, are no open nodes and are not found.
-
-        Nodes inside a loop, and replacements by rules, are no open nodes and are not found.
         """
         before: dict[tuple[int, int], list[Node]] = {}
         for node, spans in self._spans.items():
@@ -194,9 +192,6 @@ class Lens:
 
         Equal code in two cells shares parts that do not depend on data, such as a broadcast number: these have the
         place of the first cell. A node made of such a part has the place that is meant.
-
-        Equal code in two cells shares parts that do not depend on data, such as a broadcast number: these have the
-        place of the first cell. A node made of such a part has the place that is meant.
         """
         known = self._places.get(where)
         if known is None:
@@ -215,8 +210,6 @@ class Lens:
     @staticmethod
     def _meant(spans: list[set[Site]]) -> set[Site]:
         """Return for each other cell the spans that all nodes have, as a single one may also occur elsewhere.
-
-        ``x - x.mean()`` is a part of ``x.std()``, and may have a line of its own.
 
         ``x - x.mean()`` is a part of ``x.std()``, and may have a line of its own.
         """

@@ -16,8 +16,6 @@ class Symbol:
     """A size that is known when the graph runs: ``n0``, or the extent of an input's axis; at least ``least``.
 
     ``hint`` is the size that was seen at capture: it finds errors early, and is no part of the symbol's identity.
-
-    ``hint`` is the size that was seen at capture: it finds errors early, and is no part of the symbol's identity.
     """
 
     name: str
@@ -246,8 +244,6 @@ def size_text(size: Size) -> str:
 
 def text(size: Size, name: Callable[[Atom], str], levels: int = -1) -> str:
     """Return a size as an expression, in an order that follows from the names; ``name`` gives the name of each symbol and node.
-
-    Nested parts are written out to a depth of ``levels``; -1 for all.
 
     Nested parts are written out to a depth of ``levels``; -1 for all.
     """

@@ -34,8 +34,6 @@ class Contract(Op):
 
     Every letter is in the result or in both operands, and none occurs twice in one operand; :func:`einsum` ensures
     that.
-
-    Every letter is in the result or in both operands, and none is twice in one operand: :func:`einsum` sees to it.
     """
 
     kind = "contract"
@@ -220,8 +218,6 @@ def _by_merging(recipe: Recipe, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]
 
 def _of_matmul(a: str, b: str, shared: list[str]) -> str | None:
     """Return the letters of ``np.matmul``'s result if that computes the contraction over the last axis of ``a``, or None.
-
-    None also for a stack of matrices times one matrix: as one taller matrix it is a single call of BLAS.
 
     None also for a stack of matrices times one matrix: as one taller matrix it is a single call of BLAS.
     """

@@ -21,8 +21,6 @@ def close_over(
 
     A constant stays a constant even if its value was computed, as equal constants are one node wherever they are
     used.
-
-    A constant stays a constant even if its value was computed, as equal constants are one node wherever they are used.
     """
     tables = kept.values.near() if use_values else []
     whole = set(nodes)  # where it is not cut

@@ -218,8 +218,6 @@ def _as_built(node: Node) -> None:
     """Compute a node as soon as code has built it, unless it depends on a region's arguments, which have no values.
 
     Operands built earlier were computed then; an operand that is built again raises its errors again.
-
-    Operands built earlier were computed then; an operand that is built again raises its errors again.
     """
     there = kept.values.here()
     before = there.pop(node, None) if node.op is not INPUT and node.op is not CONSTANT else None

@@ -76,8 +76,6 @@ def _few(node: Node) -> list[Node] | None:
     """Return the uncomputed nodes that ``node`` needs, in order, or None if there is more than one small operation among them.
 
     Moves and stores do not count, nor does anything between integers and booleans: no rule makes these more accurate.
-
-    Moves and stores do not count, nor does anything between integers and booleans: no rule makes these more accurate.
     """
     found: set[Node] = set()
     there = kept.values.here()
@@ -109,9 +107,6 @@ def read_from(node: Node) -> list[Node]:
     A data-dependent size comes first. For a number computed from parts, only arrays count that no rule makes more
     accurate together with it: integers, and results of library calls. A comparison uses the array's values as they
     are.
-
-    A data-dependent size comes first. For a number computed from parts, only arrays count that no rule makes more
-    accurate together with it: integers, and results of library calls. A comparison uses the array's values as they are.
     """
     found: dict[Node, None] = {}
     asked = {node, *(node.args if node.op.kind == "pointwise" and node.type.dtype == bool else ())}

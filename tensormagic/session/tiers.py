@@ -163,8 +163,6 @@ class Executable:
         """Return the results of machine code on the host, if that runs next and only computes, or None.
 
         None also if it fails: :meth:`run` then handles the failure.
-
-        None if it does not, or fails: :meth:`run` then handles the failure.
         """
         machine = self._native
         if machine is None or config.tier == "numpy" or not self.is_plain:

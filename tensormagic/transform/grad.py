@@ -191,9 +191,6 @@ def transpose(outputs: Iterable[tuple[Node, Node]], seeds: set[Node], primal: It
 
     Nothing below the nodes ``primal`` depends on the seeds; not visiting it keeps a gradient linear in the size of
     its graph.
-
-    Nothing below the nodes ``primal`` depends on the seeds; not visiting it keeps a gradient linear in the size of its
-    graph.
     """
     outputs = list(outputs)
     ends = seeds.union(primal)

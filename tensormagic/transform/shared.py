@@ -41,8 +41,6 @@ def _by_cholesky(group: Sequence[Node]) -> dict[Node, Node]:
     """Return systems of a positive definite matrix and its log-determinant by one Cholesky decomposition; empty if that does not apply.
 
     For a system alone this is no faster; two decompositions are twice the work of one.
-
-    For a system alone this is no faster; two decompositions are twice the work of one.
     """
     a = group[0].args[0]
     systems, sizes = _apart(group), [n for n in group if n.op is SLOGDET]

@@ -68,8 +68,6 @@ def result_of(function: FunctionType, args: tuple[Any, ...], begins: Callable[[]
     """Return the result of running a call in Python, stores included, or :data:`NOT` (and no change) if captured code must be used.
 
     ``begins`` is called directly before the function runs.
-
-    ``begins`` is called directly before the function runs.
     """
     with young(stays=True):
         found = ordinary(function)
@@ -192,8 +190,6 @@ class _Rules:
     """Whether rules would change digits in the texts of functions, tested on demand.
 
     ``known`` caches the answers; ``squares`` the squares in them that may overflow.
-
-    ``known`` caches the answers; ``squares`` the squares in them that may overflow.
     """
 
     def __init__(self, found: Ordinary, args: tuple[Any, ...], memory: Memory | None = None) -> None:
@@ -305,8 +301,6 @@ def _share(args: tuple[Any, ...]) -> bool:
 
 def _times() -> Iterator[Iterator[bool]]:
     """Yield iterators of True while there is time; raise OutOfTime after that.
-
-    The thread's clock costs 200 times the wall clock, which is asked first: it is never behind.
 
     The thread's clock costs 200 times the wall clock, which is asked first: it is never behind.
     """

@@ -200,8 +200,6 @@ class Function(Attributed, Specialised):
         """Return Python's result of a refused call if nothing has been changed by then; else raise the refusal.
 
         If Python raises an error of the same class, ours is raised.
-
-        If Python raises an error of the same class, ours is raised.
         """
         undone = refused is self._failed and self._undone and config.device == "cpu"
         if self.plain is None or not (undone and refused.pythons):
@@ -270,9 +268,6 @@ class Function(Attributed, Specialised):
 
         Traces are kept for each combination, so that alternating values are traced once each. A trace that fails
         under the assumptions of another call does not count: it starts anew.
-
-        Traces are kept for each combination, so that alternating values are traced once each. A trace that fails under
-        the assumptions of another call does not count: it starts anew.
         """
         tried, met, printed = {self._complex}, not self._complex, ""
         while True:

@@ -46,8 +46,6 @@ class Trace:
     """The outcome of tracing: nodes of arguments, results and stores, how results are assembled, and the assumptions made.
 
     ``new`` are the reads that were not known before.
-
-    ``new`` are the reads that were not known before.
     """
 
     leaves: list[Node]

@@ -83,8 +83,6 @@ def matcher(args: tuple[Any, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...
 
     It is the key of :func:`glance` written out as comparisons. None for dictionaries, for which there is no such
     function.
-
-    It is the key of :func:`glance` written out as comparisons. There is none (None) for dictionaries.
     """
     lines: list[str] = []
     values: list[str] = []

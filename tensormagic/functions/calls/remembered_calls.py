@@ -183,8 +183,6 @@ def _versions() -> tuple[Any, ...] | None:
     """Return what records depend on apart from the user's program: versions, and this package's files, which may change within a version.
 
     None if the package is not in files.
-
-    None if the package is not in files.
     """
     here = Path(__file__).parent
     package = here.parents[1]

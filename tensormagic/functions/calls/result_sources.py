@@ -43,9 +43,6 @@ def sources_of(results: Sequence[Any], tensors: Sequence[Tensor]) -> tuple[dict[
 
     Also the computed arrays, not results themselves, of which several results are or may be parts: they follow the
     results.
-
-    Also the computed arrays, not results themselves, of which several results are or may be parts: they follow the
-    results.
     """
     inputs = {id(t.place.buffer): k for k, t in enumerate(tensors) if t.place.parent is None and t.type.form == "array"}
     arrays = {k: v for k, v in enumerate(results) if isinstance(v, Tensor) and v.type.form == "array"}
@@ -92,11 +89,6 @@ def ways_of(
     results: Sequence[Any], tensors: Sequence[Tensor], several: Sequence[Buffer]
 ) -> tuple[dict[int, list[Way]], str | None]:
     """Return for results that are data-dependent choices among inputs or other results: which one under which condition.
-
-    They may also be one of ``several`` arrays that follow the results.
-
-    The second value describes what a result may be a part of if the part, or the condition, is unknown; None if there
-    is no such result.
 
     They may also be one of ``several`` arrays that follow the results.
 

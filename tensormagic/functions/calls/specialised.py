@@ -292,9 +292,6 @@ class Specialised(Made):
 
         Arrays are considered from the second trace on. There are none if the trace has changed what it reads, or that
         is not known: trying them runs the body again, which would change it twice.
-
-        Arrays are considered from the second trace on. There are none if the trace has changed what it reads, or that
-        is not known: trying them runs the body again, which would change it twice.
         """
         if not before.why and before.changed():
             self._changing.add(kind)
@@ -393,8 +390,6 @@ class Specialised(Made):
 
     def specialise(self, given: Given, before: Record = UNKNOWN) -> tuple[Specialisation, Given]:
         """Return the program traced for these values; traced again if names read from outside must be known in advance.
-
-        Changes by the first of two runs of the body are undone, to the state of ``before``.
 
         Changes by the first of two runs of the body are undone, to the state of ``before``.
         """

@@ -95,9 +95,6 @@ def gathered(parts: Sequence[tuple[Path, Any]], forms: Mapping[Path, Any], above
 
     Attributes become a :class:`Gradient` and items a dictionary, both only with those that have a gradient; lists and
     tuples are as long as those in ``forms``, with None.
-
-    Attributes become a :class:`Gradient` and items a dictionary, both only with those that have a gradient; lists and
-    tuples are as long as those in ``forms``, with None.
     """
     if len(parts) == 1 and not parts[0][0]:
         return parts[0][1]

@@ -30,8 +30,6 @@ def not_alone(value: Any, name: str = "the value", result: Node | None = None) -
 
     The other one may have no name: then ``result`` contains the same expression once more.
 
-    The other one may have no name: then ``result`` contains the same expression once more.
-
     Raises
     ------
     DifferentiationError

@@ -31,9 +31,6 @@ class Halfway(Exception):  # noqa: N818 (who calls the body goes on with the use
 
     ``tell`` prints the pending output, and raises the errors of checks, for the values of the call. ``met`` is the
     error, which may be one of this package.
-
-    ``tell`` prints the pending output, and raises the errors of checks, for the values of the call.
-    ``met`` is the error, which may be one of this package.
     """
 
     def __init__(
@@ -102,8 +99,6 @@ class Containers:
 
     def released(self, given: Any) -> dict[int, tuple[Any, Path]]:
         """Return the containers, with the caller's paths, after putting the original arguments in place of the trace's stand-ins.
-
-        Otherwise anything that still holds one would seem to have kept lazy values.
 
         Otherwise anything that still holds one would seem to have kept lazy values.
         """

@@ -43,8 +43,6 @@ def users_of(made: Any, name: str) -> Any:
     """Return the user's function or callable object, if ``name`` is an attribute that users may set, or None.
 
     None for our own fields, special names, or objects that were not made of the user's.
-
-    Not for our own fields, special names, or objects that were not made of the user's.
     """
     if name in _own(type(made)) or (name.startswith("__") and name.endswith("__")):
         return None

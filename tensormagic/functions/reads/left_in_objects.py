@@ -71,8 +71,6 @@ def left_behind(mark: Tensor, *, known: bool) -> list[Tensor]:
     """Return the lazy values made, or stored into, after ``mark`` that are still referenced.
 
     ``known``: this function is known to leave some; otherwise unreachable cycles are collected first.
-
-    ``known``: this function is known to leave some; otherwise unreachable cycles are collected first.
     """
     for generation in (None, 1, 2):
         if generation is not None:

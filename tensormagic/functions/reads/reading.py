@@ -48,8 +48,6 @@ def look(read: Read, *, lasting: bool = True) -> Any:
     """Return the value that captured code sees under a name: lazy arrays for arrays and floats.
 
     ``lasting``: the name exists before and after the trace, rather than being made by the traced code.
-
-    ``lasting``: the name exists before and after the trace, rather than being made by the traced code.
     """
     name, space = read
     value = space[name]
@@ -161,8 +159,6 @@ def _names_of(code: types.CodeType, function: types.FunctionType) -> set[str]:
     """Return the outside names of a function that its ``code`` may bind; all, if the code has their dictionary.
 
     ``code`` is as the user wrote it: staged code is nested, and comparing two equal ones takes too long.
-
-    ``code`` is as the user wrote it: staged code is nested, and comparing two equal ones takes too long.
     """
     every = not IN_NAMESPACES.isdisjoint(bytecode.named(code, "LOAD_GLOBAL", "LOAD_NAME"))
     return {*notebook_names.bound(code), *code.co_freevars, *(function.__globals__ if every else ())}
@@ -200,8 +196,6 @@ def _rebind(function: types.FunctionType, seen: Mapping[str, Any], lasting: bool
 
 def _captured(value: Any, function: types.FunctionType, lasting: bool) -> Any:
     """Return the value of a name in captured code; a neighbouring function is itself, and captured when it is called.
-
-    Code without source calls what it finds: that is then the captured body.
 
     Code without source calls what it finds: that is then the captured body.
     """

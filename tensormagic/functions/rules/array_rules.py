@@ -91,9 +91,6 @@ def build(statement: Statement, types: Types, *, strict: bool = True) -> Built |
 
     Unless ``strict``, sizes that are different symbols may be equal under the conditions, and the replacement may
     require more sizes to agree than the pattern does.
-
-    Unless ``strict``, sizes that are different symbols may be equal under the conditions, and the replacement may
-    require more sizes to agree than the pattern does.
     """
     leaves = leaves_of(types)
     capture = Capture("a rule", abstract=True)
@@ -303,8 +300,6 @@ def example(extents: Sequence[Size]) -> Type:
 
 def examples(names: Sequence[str], ranks: Sequence[int]) -> Iterator[Types]:
     """Yield types of variables with these numbers of axes: once with one open size for all axes, once with different ones.
-
-    With different symbols, operands are broadcast to each other; with one symbol, ops may be left out.
 
     With different symbols, operands are broadcast to each other; with one symbol, ops may be left out.
     """

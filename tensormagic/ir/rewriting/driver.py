@@ -48,8 +48,6 @@ class Withheld:
     """A rule that matched but was not used: ``shared`` is the node that prevented it, ``why`` the reason.
 
     ``free`` is the set of results that would have allowed it, as bits.
-
-    ``free`` is the set of results that do not mind.
     """
 
     rule: Rule
@@ -145,9 +143,6 @@ def _rewritten(
     start: _Start | None = None,
 ) -> tuple[list[Node], Log]:
     """Return the rewritten results; those that did not need a rule to be withheld are rewritten a second time.
-
-    Their rewriting resumes at the first pass that did not suit them. What rules made of a node is reused, as it does
-    not depend on the node's readers.
 
     Their rewriting resumes at the first pass that did not suit them. What rules made of a node is reused, as it does
     not depend on the node's readers.
@@ -262,8 +257,6 @@ def rewrite_graph(graph: Graph, *tables: Table, apart: bool = True) -> tuple[Gra
     """Return a closed graph rewritten with one table after another; parameters stay, guards are put over the rewritten nodes.
 
     A table is skipped if the graph is settled and none of the rules that were not tried before matches.
-
-    A table is passed over where the graph is settled and no rule of it matches that was not asked before.
     """
     log, before = Log(), None
     with _uncollected():
@@ -411,8 +404,6 @@ class _Pass:
 
     def step(self, node: Node) -> Node:
         """Return what ``node`` becomes once its operands are normal; itself if no rule fires.
-
-        For a commutative op, an existing node with the operands in the other order is reused.
 
         For a commutative op, an existing node with the operands in the other order is reused.
         """

@@ -59,8 +59,6 @@ def _weighed(side: Node, number: int) -> Weight:
     """Return the weight of one side: a constant part, and a factor for the weight of each variable.
 
     ``number`` is the weight of a constant.
-
-    ``number`` is the weight of a constant.
     """
     known: dict[Node, Weight] = {}
     for node in topological([side]):

@@ -66,9 +66,6 @@ _Step = Callable[[_Found], bool]  # whether a place and all behind it match
 def find(pattern: Node, node: Node) -> Match | None:
     """Return what each variable of ``pattern`` is bound to in ``node``, and the node of each of its ops, or None if it does not match.
 
-    Broadcasts, changes of form and checks are skipped, commutative ops match in either order, constants match by
-    value.
-
     Broadcasts, changes of form and checks are skipped, commutative ops match in either order, constants match by value.
     None if the pattern does not match.
     """

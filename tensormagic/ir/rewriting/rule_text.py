@@ -32,8 +32,6 @@ def expression(node: Node, name: Callable[[Node], str], room: int = 80, spelt: S
     """Return a node as NumPy text; what does not fit into ``room`` characters becomes ``…``.
 
     ``name`` gives the name of a leaf. Broadcasts and other nodes that pass their operand on are not shown.
-
-    ``name`` gives the name of a leaf. Broadcasts and other nodes that pass their operand on are not shown.
     """
     found = "…"
     for depth in range(1, room):

@@ -28,8 +28,6 @@ def heads(node: Node) -> int:
     """Return the bits of the ops of the operands, also below moves and checks, and of the numbers among them.
 
     Includes the bit of ``SAME`` if two operands are the same. Cached on the node until more names are known.
-
-    Includes the bit of ``SAME`` if two operands are the same. Cached on the node until more names are known.
     """
     known = node.heads
     if known is not None and known[0] == len(_marks):

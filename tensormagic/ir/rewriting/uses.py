@@ -99,10 +99,6 @@ class _Place:
     ``over`` caches the products that the root is a factor of, by result. ``joined`` are readers of a part as another
     factor of such a product: there an accurate factor beside the rounded part does no harm. ``sides`` are the
     branches of choices that alone read the root.
-
-    ``over`` caches the products that the root is a factor of, by result. ``joined`` are readers of a part as another
-    factor of such a product: there an accurate factor beside the rounded part does no harm. ``sides`` are the branches
-    of choices that alone read the root.
     """
 
     root: Node
@@ -400,9 +396,6 @@ class _After:
 
     def read(self, last: Node, own: set[Node], sides: Sides | None = None, root: Node | None = None) -> int:
         """Return the results in which a node outside ``own`` reads digits of ``last``.
-
-        With ``sides``, readers on other branches of a choice do not count; with ``root``, neither do other factors of
-        its products.
 
         With ``sides``, readers on other branches of a choice do not count; with ``root``, neither do other factors of
         its products.

@@ -22,8 +22,6 @@ def lighter(new: Node, old: Node, inside: Iterable[Node] = ()) -> bool:
 
     ``inside`` are the nodes below ``old`` that are removed, if they are known: nothing below these is visited.
 
-    ``inside`` are the nodes below ``old`` that go, if they are known: nothing below these is looked at.
-
     The weight of a term is that of its op plus a multiple of those of its operands, so it falls with that of any part:
     rules that make terms lighter terminate. A second weight decides between terms of equal first weight.
     """

@@ -130,8 +130,6 @@ def fits(number: Node, dtype: np.dtype[Any], error: str = "overflow") -> Node:
     """Return Python numbers, checked when the graph runs to fit integers of ``dtype``, as NumPy's conversion does.
 
     NumPy scalars of another dtype that are stored into arrays of signed integers are checked, too.
-
-    NumPy scalars of another dtype that are stored into arrays of signed integers are checked, too.
     """
     limits, message = np.iinfo(dtype), f"Python integer {of_value()} out of bounds for {dtype}"
     low, high = int(limits.min), int(limits.max)
@@ -216,8 +214,6 @@ SETTLED = Opaque(
 
 def settled(value: Node, holds: Node, real: bool, site: int, what: str = "kind") -> Node:
     """Return ``value``, which raises KindError when the graph runs unless ``holds`` is ``real``, as the captured code assumed.
-
-    ``what`` is ``"kind"`` for the dtype of a result, ``"try"`` for what a ``try`` catches.
 
     ``what`` is ``"kind"`` for the dtype of a result, ``"try"`` for what a ``try`` catches.
     """

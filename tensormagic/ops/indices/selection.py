@@ -160,9 +160,6 @@ def unique(x: Node, *, equal_nan: bool = True, asked: tuple[bool, bool, bool] = 
 
     ``asked`` says which of the three the call of ``np.unique`` returns. The places are the first ones if these are
     asked for; else each is that of the element that NumPy's call keeps, which decides the sign of a zero.
-
-    ``asked`` says which of the three the call of ``np.unique`` returns. The places are the first ones if these are
-    asked for; else each is that of the element that NumPy's call keeps, which decides the sign of a zero.
     """
     length: Size = atom(make(DISTINCT, (x,), equal_nan=equal_nan))
     return items(make(UNIQUE, (x,), length=length, equal_nan=equal_nan, asked=asked))

@@ -19,8 +19,6 @@ def unselected(value: Node, places: Node, axis: int, size: Size) -> Node | None:
     """Return ``value``, whose ``axis`` runs along ``places``, extended to all ``size`` elements, or None.
 
     None unless it is made of selections by the same places, of numbers, and of element-wise functions.
-
-    None unless it is made of selections by the same places, of numbers, and of element-wise functions.
     """
     found: dict[Node, Node | None] = {}
     order = _of_elements(value)

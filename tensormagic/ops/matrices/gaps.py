@@ -70,8 +70,6 @@ def over(x: Node, gaps: Node, what: str) -> Node:
     """Return ``x / gaps``, which raises an error that names ``what`` if a gap is zero and ``x`` is not.
 
     The quotient is how vectors rotate into each other; for equal eigenvalues it exists only if ``x`` is zero.
-
-    The quotient is how vectors rotate into each other; for equal eigenvalues it exists only if ``x`` is zero.
     """
     return make(OVER, (x, broadcast(astype(gaps, x.type.dtype), x.type.shape)), what=what)
 

@@ -151,9 +151,6 @@ def matrix_function(name: str, a: Node, dtype: np.dtype[Any] | None = None, site
 
     With a ``site``, ``dtype`` says whether the result was assumed real or complex; a `KindError` if that is wrong.
     ``OF_REAL`` as the site means that the matrix is real, and its principal value complex.
-
-    With a ``site``, ``dtype`` says whether the result was assumed real or complex; a `KindError` if that is wrong.
-    ``OF_REAL`` as the site means that the matrix is real, and its principal value complex.
     """
     kind: dict[str, Any] = {"site": site} if site != -1 else {}
     return make(MATRIX_FUNCTION, (astype(a, common_dtype(a) if dtype is None else dtype),), name=name, **kind)

@@ -23,8 +23,6 @@ def residuals(
 
     It is the smallest choice from which the rest follows by cheap ops.
 
-    The smallest choice from which the rest follows by cheap ops.
-
     Parameters
     ----------
     outputs

@@ -34,9 +34,6 @@ def block_length(
 
     It is left if it records little in all, or if one iteration records less than half of its initial state: a loop
     that stores one element per iteration into a long array records only that element.
-
-    It is left if it records little in all, or if one iteration records less than half of its initial state: a loop that
-    stores one element per iteration into a long array records only that element.
     """
     seen = 0 if iterations is None or extent(body) is None else hint(iterations) or 0
     if seen < FEWEST_ITERATIONS or body.checked:

@@ -330,8 +330,6 @@ def _join(first: Slices, second: Slices) -> Slices | None:
     """Return one box for two that touch and differ along at most one axis, for the sizes seen at capture, or None.
 
     For other sizes it may contain more than the two: there an infinite slope is not masked.
-
-    For other sizes it may contain more than the two: there an infinite slope is not masked.
     """
     axes = [k for k, (a, b) in enumerate(zip(first, second, strict=True)) if a != b]
     if not axes:

@@ -180,8 +180,6 @@ def _softplus(x: Value) -> Value:
     """Return ``log(1 + exp(x))``, computed in place, as NumPy's logaddexp takes three times as long.
 
     Single precision is computed in double: NumPy's own exponential and logarithm are off by up to two units there.
-
-    Single precision is computed in double: NumPy's own exponential and logarithm are off by up to two units there.
     """
     x = np.asarray(x)
     e = np.array(np.abs(x), np.float64 if x.dtype == np.float32 else None)

@@ -310,8 +310,6 @@ def by_beginnings(a: Node, b: Node) -> Apart | None:
 
     The result is ``local`` if a series is lighter, and ``rough`` if the sides also cancel for operands near each
     other, and so does the form.
-
-    ``rough`` if the sides cancel for operands near each other, and so does the form.
     """
     leaves = _leaves(a, b) or []
     places = list(_cancelling(a, b, _near_zero(leaves)))

@@ -43,9 +43,6 @@ class Look:
 
     ``divided``: whether two operands are subtracted; ``stepped``: whether a function has their sum or difference as
     its argument.
-
-    ``divided``: whether two operands are subtracted; ``stepped``: whether a function has their sum or difference as its
-    argument.
     """
 
     atoms: dict[Node, int]

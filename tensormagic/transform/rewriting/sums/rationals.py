@@ -299,8 +299,6 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *
     """Return ``a - b`` over one denominator if terms cancel in the numerator, or if it is a ``known`` difference; else None.
 
     ``within`` a function, a remaining product is used everywhere.
-
-    ``within`` a function, a remaining product is used everywhere.
     """
     first, second = in_range(a), in_range(b)
     reading = Reading()

@@ -438,9 +438,6 @@ def chosen(found: Series, bits: int, radii: tuple[float, ...] = _RADII) -> tuple
 
     A radius ends before the series itself cancels: ``t + t**2`` has no digits at -1, where ``y**2 - y`` has all for
     ``y = t + 1``.
-
-    A radius ends before the series cancels itself: ``t + t**2`` has no digits at -1, where ``y**2 - y`` has all for ``y
-    = t + 1``.
     """
     fitting: list[tuple[float, list[float], int]] = []
     coefficients = [Fraction(c) / found.terms[0] for c in found.terms]

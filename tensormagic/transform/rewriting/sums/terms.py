@@ -156,8 +156,6 @@ def sum_of(node: Node, *, text: bool = False) -> Sum:
     """Return the terms of ``node``; with ``text`` also those of differences that have become accurate forms, as they were written.
 
     The result is stored with the node, since a dozen rules read each sum, unless the node is its own only term.
-
-    Kept with the node, since a dozen rules read each sum: but for what is no sum, which would be its own term.
     """
     kept = node.kept
     if kept is None:

@@ -88,8 +88,6 @@ def one_series(node: Node) -> Vanishing | None:
     """Return a quotient whose sides vanish together by its series there, or None for other quotients, and for plain ones.
 
     In products and quotients, one factor above and one below may be taken, or a power of an operand.
-
-    In products and quotients, one factor above and one below may be taken, or a power of an operand.
     """
     plain = node.op is not divide or number_of(bare(node.args[0])) is not None or _is_plain(node)
     return (None if plain else _of_quotient(node)) or _of_two_factors(node)

@@ -135,8 +135,6 @@ def _own(node: Node, found: Remainder) -> tuple[Node, ...]:
     """Return those parts of which the sum avoids the rounding errors: a part that several terms share shows the same error in each.
 
     Nodes that only such shared parts read are left out, too.
-
-    Nodes that only such parts read are left out, too.
     """
     every = {node, *found.parts, *found.within}
     readers: dict[Node, set[Node]] = {}

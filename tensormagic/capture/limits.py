@@ -275,7 +275,7 @@ def _yes() -> bool:
 
 
 def refuse(capture: Capture, nodes: int = 0, *, empty: bool = False) -> None:
-    """Give up, whatever the code does with the error: too many ``nodes``, or (``empty``) time without nodes."""
+    """Raise LimitError, and record it in case the code catches it: too many ``nodes``, or (``empty``) time without nodes."""
     places = list(capture.effort.unstaged.items())[:3]
     why = "; ".join(f"{place}: {reason}" for place, reason in places)
     count = min(LIMIT, nodes or capture.effort.nodes)

@@ -160,7 +160,7 @@ def read_item(value: Any, text: str, root: Any) -> Any:
 
 
 def _stays(capture: Capture, value: Any) -> bool:
-    """Return whether a value is an array that no graph holds, which is noted."""
+    """Return whether a value is an array that no graph holds, and record it."""
     stays = door.stays_numpys(value)
     if stays and isinstance(value, np.ndarray):
         capture.outside.strangers.append(value)

@@ -309,7 +309,7 @@ implements(np.iscomplex)(_of_kind("iscomplex", lambda x: build(scalar.not_equal,
 
 @implements(getattr(np, "in1d", "numpy.in1d"))
 def in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None) -> Any:
-    """Implement ``np.in1d``, which NumPy has until 2.3."""
+    """Implement ``np.in1d``, which NumPy had until 2.3."""
     return isin(tensor(ar1).ravel(), ar2, assume_unique, invert, kind=kind)
 
 
@@ -354,7 +354,7 @@ def _is_round() -> bool:
 
 @implements(np.round, np.around, method="round")
 def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
-    """Implement ``np.round``: to even at halves; to decimals as NumPy does, by a power of ten."""
+    """Implement ``np.round``: halves are rounded to even; decimals are scaled by a power of ten, as in NumPy."""
     x, decimals = strong(a), int(known(decimals, "the decimals of np.round"))
     if decimals == 0 and x.type.inexact:  # complex ones too: a sum with 1j would make nan of an infinite part
         return into_out(scalar.rint(x.node), out, "round")

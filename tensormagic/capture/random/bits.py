@@ -1,4 +1,4 @@
-"""Bit generators in captured code: what a generator is made over, and what spawns others."""
+"""Bit generators in captured code: a generator draws its bits from one, and it can spawn others."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ class LazyGenerator(Draws, StandIn):
         return self.lent().__reduce_ex__(protocol)
 
     def bits(self) -> LazyBits:
-        """Return the bit generator that it is made over."""
+        """Return the bit generator that it draws from."""
         return LazyBits(self.buffer, self.kind)
 
     def continue_from(self, generator: Any) -> None:

@@ -174,7 +174,7 @@ def extent_number(x: Node, axis: int) -> int:
 
 
 def known(value: Any, name: str) -> Any:
-    """Return the value of an argument that must be known at capture; raises an error that names it otherwise."""
+    """Return the value of an argument that must be known at capture; raise an error that names it otherwise."""
     if not isinstance(value, Tensor):
         return value
     found = static_value(value.node)

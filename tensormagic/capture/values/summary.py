@@ -61,7 +61,7 @@ FEW, SMALL = 64, 1_000_000  # operations, and elements of all of them: some mill
 
 
 def _is_cheap(node: Node) -> bool:
-    """Return whether a value is one number that a few small operations compute."""
+    """Return whether a value is a single number that takes only a few small operations."""
     if node.type.form == "array":
         return False
     found = topological([node], stop=hooks.is_computed)

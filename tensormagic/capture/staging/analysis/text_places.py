@@ -138,7 +138,7 @@ def _within(outer: Between, inner: At | Between) -> At | Between | None:
 
 
 def _moved(outer: Between, index: Linear) -> Linear | None:
-    """Return where an index into a part is in the array: from its beginning, or from its end."""
+    """Return the index in the array for an index into a slice: counted from its beginning, or from its end."""
     if index.known is None or index.known >= 0:
         return _plus(outer.lower, index)
     return index if outer.upper is None else _plus(outer.upper, index)

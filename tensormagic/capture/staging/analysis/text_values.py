@@ -138,7 +138,7 @@ class Values:
         self._flipped: set[Node] = set()  # slices in reverse order
 
     def needed(self) -> list[Node]:
-        """Return the results, and what is needed for unknown numbers in them."""
+        """Return the results, and the nodes that unknown numbers in them depend on."""
         return self._needed(self.results)[0]
 
     def as_rules_see(self, results: list[Node]) -> list[Node]:

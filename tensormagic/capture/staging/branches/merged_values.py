@@ -60,7 +60,7 @@ class _CheckedPlace(Place):
     stored: list[bool] = field(default_factory=list[bool])
 
     def write(self, node: Node) -> None:
-        """Store a new value: the name is used here."""
+        """Store a new value; record whether the code that does it always runs."""
         super().write(node)
         capture = context.current()
         self.stored.append(capture is not None and not capture.heap.trials)

@@ -60,7 +60,7 @@ class Slot:
         return self.holder[self.key]
 
     def set(self, value: Any) -> None:
-        """Set the value."""
+        """Set the value; UNBOUND deletes the variable or item."""
         if isinstance(self.holder, CellType):
             if value is not UNBOUND:
                 self.holder.cell_contents = value

@@ -64,7 +64,7 @@ class _WorldWithRandom(World):
         return next(before for container, before in self.containers if container is slot.holder)[slot.key]
 
     def restore(self) -> None:
-        """Put everything back."""
+        """Restore everything, also random generators and text buffers."""
         super().restore()
         for value, was in self.outside.values():
             if _state(value) != was:

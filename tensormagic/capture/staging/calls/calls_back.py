@@ -35,7 +35,7 @@ class CallbackScope:
         self._lasts = True
 
     def __exit__(self, *_: object) -> None:
-        """End of the call: callbacks that the library keeps are captured from now on, as what they read may change."""
+        """End the call: callbacks that the library keeps are captured from now on, as what they read may change."""
         self._lasts = False
 
     def written(self, functions: Iterable[Any]) -> dict[int, Callable[..., Any]]:

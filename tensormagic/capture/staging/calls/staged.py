@@ -55,7 +55,7 @@ from tensormagic.ir.modules import module_of
 
 
 def called(function: Any) -> Any:
-    """Return what is called in place of ``function``."""
+    """Return the function that staged code calls in place of ``function``."""
     capture = context.current()
     if capture is None:
         return function
@@ -314,7 +314,7 @@ def _array_subclass(kind: type, *args: Any, **options: Any) -> Any:
 
 
 def _on_trial(function: Any) -> Any:
-    """Return what is called in code on trial, which is undone afterwards: raise for an effect that cannot be undone."""
+    """Return the replacement for a function in code on trial: one that raises if the effect cannot be undone afterwards."""
     if isinstance(getattr(function, "__self__", None), np.ufunc) and function.__name__ == "at":
         return partial(_stored_at, function)
     kept = getattr(function, "__wrapped__", None) if isinstance(function, _CACHED) else None

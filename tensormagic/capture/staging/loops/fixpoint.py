@@ -319,7 +319,7 @@ class Loop:
             )
 
     def _stays(self, carried: CarriedSlot, value: Any) -> bool:
-        """Find entries that the iteration leaves unchanged, which means tracing again with them; returns whether there are any."""
+        """Find entries that the iteration leaves unchanged, which means tracing again with them; return whether there are any."""
         slot, known = carried.slot, carried.stays.paths
         found = [] if slot in self.dropped else carried.unchanged(value)
         if [*found] == known or (not found and not known):

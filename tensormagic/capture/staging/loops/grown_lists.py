@@ -100,7 +100,7 @@ class GrownList(Journaled):
                 self.state[_class(k)] = wrap(unstack_tape(codes))
 
     def _learn(self, parts: Parts) -> bool:
-        """Note the types of an element; whether these were known."""
+        """Note the types of an element; return whether these were known."""
         if not parts.numeric or any(d is not None for d in parts.defined):
             raise NeedsPython(f"a value appended to {WHAT} is not a number", "Append numbers and arrays.")
         types, narrowest = [n.type for n in parts.nodes], [undecided_dtypes.narrowest(n) for n in parts.nodes]

@@ -38,7 +38,7 @@ _LONGEST, _SHORT = 255, 100  # runs of the loop times iterations, above which it
 
 
 def left_before(code: CodeType, known: int | None) -> Left:
-    """Return the record for the rest of a loop; a new one outside of cells, and where staging it would make a large graph."""
+    """Return the record for the rest of a loop; a new one outside of cells, and if Python's iterations would make a large graph."""
     capture = context.current()
     if capture is None or known is None or known > _SHORT or not values_are_there():
         return Left()

@@ -221,7 +221,7 @@ def _named(function: FunctionType) -> list[Any]:
 
 
 def calling(function: Callable[..., Any], code: CodeType) -> Callable[..., Any]:
-    """Return what is called in place of a function that may call itself under data-dependent conditions."""
+    """Return a replacement for a function that may call itself under data-dependent conditions."""
 
     def call(*args: Any, **options: Any) -> Any:
         capture = context.current()

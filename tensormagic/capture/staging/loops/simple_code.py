@@ -26,7 +26,7 @@ _LEAVING = (ast.Return, ast.Break, ast.Continue)
 
 
 def called_by(statements: Sequence[ast.AST], *, whole: bool = False) -> tuple[str, ...] | None:
-    """Return the names of what simple code calls, and of the attributes it reads, as ``f`` or ``math.sin``; None for other code.
+    """Return the names that simple code calls, and the attributes that it reads, as ``f`` or ``math.sin``; None for other code.
 
     Parameters
     ----------

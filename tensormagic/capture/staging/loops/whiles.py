@@ -64,7 +64,7 @@ class _While:
         self._due = math.inf if self._capture is None else UNROLLED + 1 if self._capture.effort.driven else 0
 
     def run(self) -> None:
-        """Run it."""
+        """Run the loop, staged as soon as a region can hold the rest."""
         condition = decided(self._body.asked())
         while condition is not False:
             condition = self._goes_on(condition)

@@ -108,7 +108,7 @@ def rebound(statements: Iterable[ast.stmt]) -> set[str]:
 
 
 def stored_into(statements: Iterable[ast.stmt]) -> set[str]:
-    """Return the names of what statements store into, by an index, an attribute or an augmented assignment."""
+    """Return the names of the objects that statements store into, by an index, an attribute or an augmented assignment."""
     found: set[str] = set()
     for statement in statements:
         for node in own_nodes(statement):
@@ -138,7 +138,7 @@ _METHODS = {"append", "extend", "insert", "pop"}
 
 
 def lists_changed(statements: Iterable[ast.stmt]) -> set[str]:
-    """Return the names of possible lists that statements change, or of what holds such lists."""
+    """Return the names of possible lists that statements change, or of objects that hold such lists."""
     found: set[str] = set()
     for node in (n for s in statements for n in walk(s)):
         changed: ast.AST | None = None

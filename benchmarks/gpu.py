@@ -20,7 +20,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
-from tensormagic.backend.cuda.compiling.compiler import Codes
+from tensormagic.backend.cuda.compiling.compiler import Codes, compiled
 from tensormagic.backend.cuda.device import Device, current
 from tensormagic.backend.cuda.loops.guarded import copied
 
@@ -96,7 +96,7 @@ def measure(program: Any) -> tuple[float, float]:
 def launch_costs(device: Device, count: int = 3000) -> tuple[float, float]:
     """Microseconds of the host for a launch of three arrays, and for a kernel of a recording of 64 that is replayed."""
     one = copied("float32")
-    code = one.compile(device.capability)
+    code = compiled(one, device.capability)
     kernel = device.load(code.data, code.symbol)
     given, target = device.put(np.zeros(4, np.float32)), device.put(np.zeros(4, np.float32))
 
@@ -121,7 +121,7 @@ def compile_costs(cc: tuple[int, int]) -> tuple[float, float]:
     graph, _, _, found = _check.lowered(lambda x, y: np.exp(-x * x) * y + x, [np.zeros(64, np.float32)] * 2)
     del graph
     fresh = replace(found[0], source=f"{found[0].source}# {time.time_ns()}\n")
-    copied("int8").compile(cc)
+    compiled(copied("int8"), cc)
 
     def seconds() -> float:
         codes, begin = Codes([fresh], whole=True), time.perf_counter()

@@ -25,7 +25,7 @@ from playwright.sync_api import Page, sync_playwright  # noqa: E402 (the tests' 
 
 from tensormagic.notebook.pictures import svg  # noqa: E402
 from tensormagic.notebook.pictures.html import page as html_page  # noqa: E402
-from tensormagic.notebook.widgets.graph import SCRIPT, STYLE  # noqa: E402
+from tensormagic.notebook.widgets.graph_files import SCRIPT, STYLE  # noqa: E402
 from tests.browser.lab import CHROMIUM_FLAGS  # noqa: E402
 from tests.notebook import demo_scenes  # noqa: E402
 

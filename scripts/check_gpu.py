@@ -28,7 +28,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import tensormagic as tm
-from tensormagic.backend.cuda.compiling.compiler import Codes
+from tensormagic.backend.cuda.compiling.compiler import Codes, compiled
 from tensormagic.backend.cuda.device import Card, missing
 from tensormagic.backend.cuda.kernels.launch import Array, Count, Fault, Launch, Number, Scratch, chosen
 from tensormagic.backend.cuda.kernels.lowering import lower
@@ -83,7 +83,7 @@ class Program:
         arguments = tuple(map(self._argument, one.parameters))
         if not blocks:
             return
-        code = one.compile(cc)
+        code = compiled(one, cc)
         module = self.cupy.cuda.function.Module()
         module.load(code.data)
         self._modules.append(module)

@@ -218,9 +218,7 @@ def test_files_import_each_other_in_few_circles():
         "ir/bounds.py": 3,  # sizes are compared by the least that they may be
         "ops/regions/loops.py": 3,  # a loop has a derivative
         "capture/inputs/namespace.py": 3,  # np.vectorize calls what it is given as it is written
-        "backend/cuda/compiling/compiler.py": 2,
         "ir/graph.py": 2,  # a graph is shown as text
-        "notebook/pictures/html.py": 2,  # a widget as a page
     }
 
 

@@ -12,8 +12,9 @@ pytest.importorskip("anywidget")
 import ipywidgets
 
 from tensormagic.notebook.pictures.scene import Scene
-from tensormagic.notebook.widgets import graph as graph_widget
-from tensormagic.notebook.widgets.graph import SCRIPT, STYLE, GraphView
+from tensormagic.notebook.widgets import graph_files
+from tensormagic.notebook.widgets.graph import GraphView
+from tensormagic.notebook.widgets.graph_files import SCRIPT, STYLE
 from tests.notebook import demo_scenes
 
 
@@ -72,4 +73,4 @@ def test_an_empty_scene_is_shown() -> None:
 def test_a_text_inside_a_text_keeps_its_spaces():
     line = 'say = (n) => `${n ? `${n} op${n === 1 ? "" : "s"}, ${`a  ,  b`} (c = d)` : "none  , "}  ;  ` + {a : 1}.a ; x = 2'
     kept = 'say=(n)=>`${n?`${n} op${n===1?"":"s"}, ${`a  ,  b`} (c = d)`:"none  , "}  ;  ` +{a:1}.a;x=2'
-    assert graph_widget._tight(line) == kept
+    assert graph_files._tight(line) == kept

@@ -11,7 +11,7 @@ To run a launch::
     for launch in chosen(launches, sizes):            # sizes: symbols, and integers that were computed, as Python ints
         blocks, threads, shared = launch.grid(sizes)  # raises ValueError where NumPy does, for a fold of nothing
         if blocks:
-            code = launch.compile(cc)                 # PTX, from the disk cache where it is there
+            code = compiled(launch, cc)               # PTX, from the disk cache where it is there
             arguments = [value_of(p) for p in launch.parameters]
 
 where the value of a parameter is, by its class:
@@ -24,7 +24,7 @@ where the value of a parameter is, by its class:
   something went wrong (an index out of bounds, say), the results mean nothing, and the nodes are computed by the library,
   which raises what NumPy raises.
 
-`Launch.compile` waits for the compile worker; it raises `UnsupportedError` where the compiler refuses a kernel, which is as
+`compiling.compiler.compiled` waits for the compile worker; it raises `UnsupportedError` where the compiler refuses a kernel, which is as
 if there were none, and `MissingCompilerError` where there is no compiler. A kernel of one `Check` and nothing else is a guard
 about integers that were computed: the host looks at it.
 """

@@ -9,7 +9,7 @@ from typing import Any
 from tensormagic.notebook.pictures import svg
 from tensormagic.notebook.pictures.labels import clean
 from tensormagic.notebook.pictures.scene import Scene
-from tensormagic.notebook.widgets.graph import SCRIPT, STYLE
+from tensormagic.notebook.widgets.graph_files import SCRIPT, STYLE
 
 # the page may run what is written in it and nothing else
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"

@@ -10,7 +10,7 @@ import traitlets
 
 from tensormagic.notebook.pictures.palette import variables
 from tensormagic.notebook.widgets.controls import MESSAGES
-from tensormagic.notebook.widgets.graph import joined
+from tensormagic.notebook.widgets.graph_files import joined
 from tensormagic.notebook.widgets.standing import Closing
 
 _here = Path(__file__).parent

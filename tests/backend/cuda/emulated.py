@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.cuda.compiling.compiler import is_there
+from tensormagic.backend.cuda.compiling.compiler import compiled, is_there
 from tensormagic.backend.cuda.kernels.launch import Array, Count, Fault, Launch, Number, Scratch, chosen
 from tensormagic.backend.cuda.kernels.lowering import lower
 from tensormagic.backend.cuda.plan import plan_device
@@ -61,7 +61,7 @@ class Emulation:
         blocks, threads, shared = one.grid(self.sizes)
         self.launches.append(one)
         if blocks:
-            program = parse(one.compile().data.decode())
+            program = parse(compiled(one).data.decode())
             report = launch(program, blocks, threads, shared, [self._argument(p) for p in one.parameters])
             assert not report.issues, report.issues
             self.reports.append(report)

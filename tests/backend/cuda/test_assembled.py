@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.backend.cuda.compiling.compiler import compiled
 from tensormagic.backend.cuda.kernels import segments
 from tensormagic.backend.cuda.kernels.generators import GENERATORS
 from tensormagic.backend.cuda.kernels.launch import Launch
@@ -84,7 +85,7 @@ def launches_of(name: str, dtype: str) -> list[Launch]:
 
 def assembled(one: Launch, cc: tuple[int, int], folder: Path) -> str:
     """PTX of a launch, for which the assembler has no spill to tell of."""
-    code = one.compile(cc).data
+    code = compiled(one, cc).data
     path = folder / "kernel.ptx"
     path.write_bytes(code)
     command = [PTXAS or "", "-v", f"-arch=sm_{cc[0]}{cc[1]}", str(path), "-o", str(folder / "kernel.cubin")]

@@ -82,8 +82,8 @@ def test_warnings_of_the_session_survive_while_kernels_are_compiled():
 @compiles
 def test_the_session_does_not_import_the_compiler(tmp_path: Path):
     script = (
-        "import json, sys, threading\nfrom tests.backend.cuda.test_compiler import GOOD, CC, launch_of\n"
-        "code = launch_of(GOOD).compile(CC)\n"
+        "import json, sys, threading\nfrom tests.backend.cuda.test_compiler import GOOD, CC, compiler, launch_of\n"
+        "code = compiler.compiled(launch_of(GOOD), CC)\n"
         "print(json.dumps([code.symbol, sorted(m for m in sys.modules if m.startswith(('numba', 'cuda')))]))\n"
     )
     environment = {**os.environ, "TENSORMAGIC_CACHE_FOLDER": str(tmp_path), "PYTHONPATH": str(ROOT)}
@@ -111,19 +111,19 @@ def test_one_worker_compiles_for_both_and_loads_what_is_asked_for(fresh: service
     assert loaded("llvmlite")
     assert not loaded("numpy")
     assert not loaded("nvvm")
-    assert launch_of(GOOD).compile(CC).data.startswith(b"//")
+    assert compiler.compiled(launch_of(GOOD), CC).data.startswith(b"//")
     assert loaded("nvvm")
     assert fresh.compiler.process is first
 
 
 @compiles
 def test_what_is_on_disk_is_not_compiled_again(fresh: service.Service, monkeypatch: pytest.MonkeyPatch):
-    first = launch_of(GOOD).compile(CC)
+    first = compiler.compiled(launch_of(GOOD), CC)
     monkeypatch.setattr(fresh.compiler, "submit", None)
-    assert launch_of(GOOD).compile(CC) == first
+    assert compiler.compiled(launch_of(GOOD), CC) == first
     monkeypatch.setattr(compiler, "_own_text", lambda: "another text of the compiler")
     with pytest.raises(UnsupportedError, match="not callable"):
-        launch_of(GOOD).compile(CC)
+        compiler.compiled(launch_of(GOOD), CC)
 
 
 @compiles
@@ -200,7 +200,7 @@ def test_a_compiler_that_is_missing_is_told_once(fresh: service.Service, capfd: 
     assert fresh.compiler.process is None
     assert capfd.readouterr().err.count("the package numba-cuda is missing") == 1
     with pytest.raises(compiler.MissingCompilerError, match=r"numba-cuda is missing.*\n.*tensormagic\[gpu\]"):
-        segments.folded("+", "float64").compile(CC)
+        compiler.compiled(segments.folded("+", "float64"), CC)
 
 
 @compiles

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tensormagic.backend.cuda.compiling.compiler import compiled
 from tensormagic.backend.cuda.kernels.launch import Count, Launch, Scratch
 from tests.backend.cuda.emulated import compiles
 from tests.backend.cuda.emulator import EmulatorError, Report, blank, launch, parse
@@ -17,7 +18,7 @@ def run(body: str, count: int = 64, threads: int = 64, blocks: int = 1, held: st
     """Run the lines of a kernel whose arrays ``a`` and ``b`` have ``count`` numbers."""
     source = "def kernel(a, b, n):\n" + "".join(f"    {line}\n" for line in body.splitlines())
     parameters = (*(Scratch(name, count, "float32", written=True) for name in "ab"), Count(count))
-    code = Launch("planted", source, source, parameters, blocks, threads).compile()
+    code = compiled(Launch("planted", source, source, parameters, blocks, threads))
     arrays = [np.arange(count, dtype=np.float32).view(np.uint8) for _ in range(2)]
     if held != "uint8":
         arrays = [np.arange(count).astype(held) for _ in range(2)]
@@ -51,7 +52,7 @@ def test_memory_that_nobody_has_written():
     """Of another launch, too: what the first one has left out, the second one reads."""
     source = "def kernel(a, b, n):\n    if thread() < n:\n        b[thread()] = a[thread()]\n"
     parameters = (*(Scratch(name, 64, "float32", written=True) for name in "ab"), Count(64))
-    code = parse(Launch("planted", source, source, parameters, 1, 64).compile().data.decode())
+    code = parse(compiled(Launch("planted", source, source, parameters, 1, 64)).data.decode())
     first, second, third = (blank(np.zeros(256, np.uint8)) for _ in range(3))
     assert any("uninitialised memory is read" in text for text in launch(code, 1, 64, 0, [first, second, 64]).issues)
     whole = np.ones(64, np.float32).view(np.uint8)

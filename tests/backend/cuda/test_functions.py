@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tensormagic.backend.cuda.compiling.compiler import compiled
 from tensormagic.backend.cuda.kernels.launch import Count, Launch, Scratch
 from tensormagic.backend.vecmath import functions
 from tests.backend.cuda.emulated import compiles
@@ -34,7 +35,7 @@ def computed(name: str, dtype: str, *operands: np.ndarray) -> np.ndarray:
     one = Launch(name, source, source, (*arrays, Count(count)), -(-count // THREADS), THREADS)
     out = np.zeros(count, dtype)
     given = [*(x.view(np.uint8) for x in operands), out.view(np.uint8), np.int64(count)]
-    report = launch(parse(one.compile().data.decode()), -(-count // THREADS), THREADS, 0, given)
+    report = launch(parse(compiled(one).data.decode()), -(-count // THREADS), THREADS, 0, given)
     assert not report.issues
     return out
 

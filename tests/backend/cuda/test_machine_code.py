@@ -13,6 +13,7 @@ from tensormagic.backend.compiling.messages import Code
 from tensormagic.backend.cuda import device as devices
 from tensormagic.backend.cuda import run as cuda
 from tensormagic.backend.cuda.compiling import machine_code
+from tensormagic.backend.cuda.compiling.compiler import compiled
 from tensormagic.backend.cuda.planned import planned
 from tests.backend.cuda.emulated import compiles
 from tests.backend.cuda.fake import FakeDevice
@@ -39,7 +40,7 @@ def fresh(**told) -> FakeDevice:
 
 
 def kernel() -> Code:
-    return launch_of(GOOD).compile(CC)
+    return compiled(launch_of(GOOD), CC)
 
 
 def files(folder: Path, kind: str) -> list[Path]:
@@ -145,7 +146,7 @@ def test_on_a_card():
     if devices.missing() is not None:
         pytest.skip("needs a CUDA device")
     card = devices.Card()
-    code = launch_of(GOOD).compile(card.capability)
+    code = compiled(launch_of(GOOD), card.capability)
     image = card.assembled(code.data)
     assert image is not None
     assert image[:4] == b"\x7fELF"

@@ -196,8 +196,8 @@ class Codes(Awaited):
         return found
 
 
-def compiled(one: Launch, cc: tuple[int, int]) -> Code:
-    """The code of one launch, which is waited for.
+def compiled(one: Launch, cc: tuple[int, int] = (9, 0)) -> Code:
+    """Return the PTX of one launch, and the name of the entry in it, once they are compiled.
 
     Raises
     ------

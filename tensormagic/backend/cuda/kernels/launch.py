@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tensormagic.backend.compiling.messages import Code, Request
+from tensormagic.backend.compiling.messages import Request
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, evaluate
 
@@ -139,12 +139,6 @@ class Launch:
         """What the compiler is asked for."""
         types, written = tuple(p.type for p in self.parameters), tuple(p.written for p in self.parameters)
         return Request(self.source, "card", types, written, cc)
-
-    def compile(self, cc: tuple[int, int] = (9, 0)) -> Code:
-        """PTX, and the name of the entry in it, which are waited for."""
-        from tensormagic.backend.cuda.compiling.compiler import compiled
-
-        return compiled(self, cc)
 
 
 def chosen(launches: Sequence[Launch], sizes: Sizes) -> list[Launch]:

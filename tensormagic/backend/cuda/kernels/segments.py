@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tensormagic.backend.cuda.compiling import machine_code
+from tensormagic.backend.cuda.compiling.compiler import compiled
 from tensormagic.backend.cuda.device import Device, DeviceArray
 from tensormagic.backend.cuda.kernels.launch import Count, Launch, Scratch
 from tensormagic.ir.size import Symbol, apply, atom
@@ -125,7 +126,7 @@ _loaded: WeakKeyDictionary[Any, dict[Launch, Any]] = WeakKeyDictionary()  # by d
 def _kernel(device: Device, launch: Launch) -> Any:
     known = _loaded.setdefault(device, {})
     if launch not in known:
-        code = launch.compile(device.capability)
+        code = compiled(launch, device.capability)
         known[launch] = machine_code.loaded(device, code)
     return known[launch]
 

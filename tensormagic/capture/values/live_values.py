@@ -92,6 +92,13 @@ def _with_nodes() -> Iterator[tuple[Holder, Node]]:
 
 
 def worth_keeping(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list[Node]:
+
+    Parameters
+    ----------
+    wanted
+        The nodes to be computed.
+    is_known
+        Whether a node has a value already.
     """Return the nodes of lazy arrays on which ``wanted`` depend and that are worth keeping.
 
     Between cells these are values bound before the last cell, the last ones on each path. If a cell needs a number
@@ -157,6 +164,13 @@ def _is_older(node: Node, newest: int) -> bool:
 
 
 def unneeded_large_values(values: Mapping[Node, Any], wanted: Iterable[Node]) -> list[Node]:
+
+    Parameters
+    ----------
+    values
+        The values that are kept.
+    wanted
+        The nodes about to be computed.
     """Return the nodes whose large values can be freed: no lazy array, and no uncomputed node that one depends on, needs them.
 
     A gradient that goes back through them computes them again.

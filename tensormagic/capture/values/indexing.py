@@ -243,14 +243,14 @@ def in_sizes(items: list[Any], as_size: Callable[[Any], Size]) -> list[Any]:
 
 
 def _layout_of_part(layout: Layout, items: list[Any]) -> Layout:
+    """Return the layout of the part that a basic index takes, with sizes as numbers.
+
+    A slice with data-dependent bounds along the first remaining axis keeps a contiguous layout.
 
     Raises
     ------
     ValueError
         For other data-dependent bounds: the layout is not known then.
-    """Return the layout of the part that a basic index takes, with sizes as numbers.
-
-    A slice with data-dependent bounds along the first remaining axis keeps a contiguous layout.
     """
 
     def number(item: Any) -> Any:

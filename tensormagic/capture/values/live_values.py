@@ -92,6 +92,11 @@ def _with_nodes() -> Iterator[tuple[Holder, Node]]:
 
 
 def worth_keeping(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list[Node]:
+    """Return the nodes of lazy arrays on which ``wanted`` depend and that are worth keeping.
+
+    Between cells these are values bound before the last cell, the last ones on each path. If a cell needs a number
+    while it runs, all of them, and what other lazy values start from: the cell goes on from some of them, and may
+    need more numbers in each iteration of a loop.
 
     Parameters
     ----------
@@ -99,11 +104,6 @@ def worth_keeping(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> l
         The nodes to be computed.
     is_known
         Whether a node has a value already.
-    """Return the nodes of lazy arrays on which ``wanted`` depend and that are worth keeping.
-
-    Between cells these are values bound before the last cell, the last ones on each path. If a cell needs a number
-    while it runs, all of them, and what other lazy values start from: the cell goes on from some of them, and may
-    need more numbers in each iteration of a loop.
     """
     nodes = nodes_held().difference(wanted)
     stops = {n for n in nodes if not is_known(n) and _is_small(n)}
@@ -164,6 +164,9 @@ def _is_older(node: Node, newest: int) -> bool:
 
 
 def unneeded_large_values(values: Mapping[Node, Any], wanted: Iterable[Node]) -> list[Node]:
+    """Return the nodes whose large values can be freed: no lazy array, and no uncomputed node that one depends on, needs them.
+
+    A gradient that goes back through them computes them again.
 
     Parameters
     ----------
@@ -171,9 +174,6 @@ def unneeded_large_values(values: Mapping[Node, Any], wanted: Iterable[Node]) ->
         The values that are kept.
     wanted
         The nodes about to be computed.
-    """Return the nodes whose large values can be freed: no lazy array, and no uncomputed node that one depends on, needs them.
-
-    A gradient that goes back through them computes them again.
     """
     ends = [*wanted, *nodes_held()]
     needed = set(topological(ends, stop=values.__contains__))

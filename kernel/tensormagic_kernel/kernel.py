@@ -21,7 +21,7 @@ class TensorMagicKernel(IPythonKernel):
 
     @property
     def banner(self) -> str:
-        """What a console prints when it connects."""
+        """Return what a console prints when it connects."""
         return BANNER.format(
             tensormagic=self.implementation_version, python=platform.python_version(), numpy=version("numpy")
         )

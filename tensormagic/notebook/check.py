@@ -30,7 +30,7 @@ _Scalar = Callable[[np.ndarray[Any, Any]], float]
 
 
 def check(outcome: Outcome) -> Panel:
-    """The panel: a row for the value, and one for each gradient."""
+    """Return the panel: a row for the value, and one for each gradient."""
     rows = [_value_row(outcome)]
     rows += [_gradient_row(outcome, name) for name in outcome.gradients]
     return table(
@@ -83,7 +83,7 @@ def _gradient_row(outcome: Outcome, name: str) -> list[str]:
 
 
 def _culprit(outcome: Outcome, name: str) -> str:
-    """The operation whose own derivative disagrees, and its line."""
+    """Return the operation whose own derivative disagrees, and its line."""
     found = disagreement_of(node_of(outcome.target), outcome.moving[name])
     return f": {found}" if found else ""
 
@@ -95,7 +95,7 @@ def _computed_from(outcome: Outcome, name: str) -> dict[str, Node]:
 
 
 def _function(outcome: Outcome, name: str, later: Mapping[str, Node]) -> _Scalar | None:
-    """The cell's value as a function of one variable; None if other values derived from the variable cannot be recomputed."""
+    """Return the cell's value as a function of one variable, or None if other values derived from the variable cannot be recomputed."""
     notebook: Mapping[str, Any] = {n: _double(v) for n, v in outcome.notebook.items()}
     closed = close(later.values(), lambda n: n.op is INPUT, parameter, leaves=[outcome.moving[name]])
     others = [n["source"].value if n.op is INPUT else None for n in closed.leaves[1:]]
@@ -126,7 +126,7 @@ def _double(value: Any) -> Any:
 
 
 def _slope(function: _Scalar, start: np.ndarray[Any, Any], index: tuple[Any, ...]) -> tuple[float, float]:
-    """The derivative along one element, and what rounding may have made of it: a slope of 0 is seldom found as 0.
+    """Return the derivative along one element, and what rounding may have made of it: a slope of 0 is seldom found as 0.
 
     Central differences of four steps, extrapolated (Richardson).
     """
@@ -147,5 +147,5 @@ def _moved(function: _Scalar, start: np.ndarray[Any, Any], index: tuple[Any, ...
 
 
 def _told(difference: float) -> str:
-    """A difference in two digits."""
+    """Return a difference in two digits."""
     return f"{difference:.1e}" if difference else "0"

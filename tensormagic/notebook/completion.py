@@ -32,7 +32,7 @@ _SWITCHES = {
 
 
 def matcher(shell: Any) -> Any:
-    """The matcher for one shell."""
+    """Return the matcher for one shell."""
 
     def tensor_matcher(context: CompletionContext) -> SimpleMatcherResult:
         lines = context.full_text.splitlines()
@@ -88,7 +88,7 @@ def type_of(value: Any) -> str:
 
 
 def _kind_of(attribute: str) -> str:
-    """Whether a lazy value has a method or a property of that name."""
+    """Return whether a lazy value has a method or a property of that name."""
     found = hooks.methods.get(attribute, inspect.getattr_static(Tensor, attribute, None))
     return "function" if callable(found) else "property"
 
@@ -97,7 +97,7 @@ def _kind_of(attribute: str) -> str:
 
 
 def _in_line(until: str, shell: Any) -> SimpleMatcherResult:
-    """What can stand at the cursor in a line with one of the line magics."""
+    """Return what can stand at the cursor in a line with one of the line magics."""
     found = _LINE.match(until)
     if found is None:
         return _result([])
@@ -150,7 +150,7 @@ def _of_rewrite(lines: list[str], until: str, shell: Any) -> list[str]:
 
 
 def _of_tensor(lines: list[str], until: str, shell: Any) -> list[str]:
-    """What can stand at the cursor: an option, a value of the option before it, or a name."""
+    """Return what can stand at the cursor: an option, a value of the option before it, or a name."""
     words = until.split(" ")
     last, before = words[-1], words[-2] if len(words) > 1 else ""
     text = "\n".join(lines[1:])
@@ -173,7 +173,7 @@ def _option(last: str, known: Iterable[str], shell: Any) -> list[str]:
 
 
 def _values(option: str, typed: str, variables: Iterable[str], bound: list[str], read: list[str]) -> list[str]:
-    """What an option takes: one of its choices, or names that the cell binds or reads."""
+    """Return what an option takes: one of its choices, or names that the cell binds or reads."""
     if option in CHOICES:
         return _starting(choices(option), typed)
     if option not in NAMES:
@@ -183,7 +183,7 @@ def _values(option: str, typed: str, variables: Iterable[str], bound: list[str],
 
 
 def _starting(words: Iterable[str], typed: str) -> list[str]:
-    """The words that continue the last part of a list with commas."""
+    """Return the words that continue the last part of a list with commas."""
     last = typed.rpartition(",")[2]
     return [w for w in words if w.startswith(last)]
 

@@ -200,7 +200,7 @@ class Extension:
             warnings.warn_explicit(message, StaleGradientWarning, label, found.line)
 
     def _number(self, info: Any) -> int:
-        """The number of a cell that is about to run: versions of IPython differ in whether they have counted on by then."""
+        """Return the number of a cell that is about to run: versions of IPython differ in whether they have counted on by then."""
         return self.shell.execution_count - (self._ahead if info.store_history else 0)
 
     def after_cell(self, result: Any) -> None:
@@ -239,7 +239,7 @@ class Extension:
             self.handed_on.after(self.shell.transform_cell(body), self.shell.user_ns, label, body is not text)
 
     def _promised(self, text: str) -> set[str]:
-        """The names that a cell binds where it does not fail: those of its lines, its own, and those of its gradients."""
+        """Return the names that a cell binds where it does not fail: those of its lines, its own, and those of its gradients."""
         first, _, rest = text.partition("\n")
         names = set(stored_in(rest if first.startswith("%%") else text))
         if first.startswith("%%tensor"):
@@ -249,7 +249,7 @@ class Extension:
         return names
 
     def named(self, filename: str) -> Cell | None:
-        """The cell of a notebook that is not captured, by the file name that its code has."""
+        """Return the cell of a notebook that is not captured, by the file name that its code has."""
         label = self.shell.compile.format_code_name(filename)
         if label is None:
             return None
@@ -280,7 +280,7 @@ class Extension:
             errors.dress(error, partial(errors.shown_anywhere, error, self.shell))
 
     def show(self, value: Tensor) -> Any:
-        """The display of a lazy value."""
+        """Return the display of a lazy value."""
         try:
             return shown.tensor_bundle(value, self.magics.views, rich=self.magics.rich, note=self.note(value))
         except (Exception, KeyboardInterrupt) as error:  # of its computation
@@ -288,7 +288,7 @@ class Extension:
             raise
 
     def show_call(self, report: Report) -> Any:
-        """The display of what a call over a cluster did: its tables, and before them what runs where."""
+        """Return the display of what a call over a cluster did: its tables, and before them what runs where."""
         from tensormagic.notebook.display.cluster_display import bundle_of  # seldom asked for
 
         return bundle_of(report, self.magics.views, rich=self.magics.rich)
@@ -305,7 +305,7 @@ class Extension:
         return self.encode(encoder, plain)
 
     def note(self, value: Tensor) -> str:
-        """What has changed since a value was captured; nothing in the cell that has captured it."""
+        """Return what has changed since a value was captured; nothing in the cell that has captured it."""
         places = [s for s in site.of(value.node) if s.role == "value"]
         cell = max(places, key=lambda s: s.run).cell if places else ""
         own = f"In[{self.magics.count}]"
@@ -316,7 +316,7 @@ class Extension:
         )
 
     def traceback(self, kind: Any, error: Any, trace: Any = None, *args: Any, **options: Any) -> Any:
-        """A traceback as IPython draws it, without our frames, unless ``%config TensorMagics.verbose`` asks for them."""
+        """Return a traceback as IPython draws it, without our frames, unless ``%config TensorMagics.verbose`` asks for them."""
         drawer = self.shell.InteractiveTB
         usual = partial(type(drawer).structured_traceback, drawer, kind, error)
         if self.magics.verbose or not isinstance(error, BaseException):
@@ -342,7 +342,7 @@ class Extension:
 
 
 def _known_by(info: Any) -> str:
-    """What a cell is known by, whenever it runs: its id in the notebook, or its text."""
+    """Return what a cell is known by, whenever it runs: its id in the notebook, or its text."""
     return getattr(info, "cell_id", None) or info.raw_cell or ""
 
 

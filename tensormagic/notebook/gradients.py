@@ -37,7 +37,7 @@ from tensormagic.transform.grad import depends
 def differentiated(
     code: Code, options: Options, captured: Captured, parted: Parted, target: Any
 ) -> tuple[dict[str, Tensor], dict[str, Node]]:
-    """The gradients of ``target`` that are asked for, and the nodes that they are with respect to, by name."""
+    """Return the gradients of ``target`` that are asked for, and the nodes that they are with respect to, by name."""
     parted.check()
     moving: dict[str, Node] = {}
     for wanted in options.grad:
@@ -56,7 +56,7 @@ def differentiated(
 
 
 def _one_of(code: Code, result: Any) -> str:
-    """The name of the first number among what a cell ends in; else one that the cell may give it."""
+    """Return the name of the first number among what a cell ends in; else one that the cell may give it."""
     last = code.parsed.last
     written = last.body.elts if last is not None and isinstance(last.body, ast.Tuple | ast.List) else []
     pairs = zip(written, result, strict=False) if isinstance(result, tuple | list) else ()
@@ -65,7 +65,7 @@ def _one_of(code: Code, result: Any) -> str:
 
 
 def _no_value(captured: Captured) -> UsageError:
-    """What is said where a cell ends in no value, as in a call of print: which of the names that it binds or reads may be meant."""
+    """Return what is said where a cell ends in no value, as in a call of print: which of the names that it binds or reads may be meant."""
     own = [*reversed(list(captured.outputs.items())), *((n, captured.values.get(n)) for n in captured.parsed.reads)]
     last = captured.parsed.last
     if last is not None and isinstance(last.body, ast.Name) and captured.values.get(last.body.id, "") is None:
@@ -114,7 +114,7 @@ def _gradients(code: Code, options: Options, result: Any, nodes: Mapping[str, No
 
 
 def _reduced(code: Code, options: Options) -> str:
-    """The expression that reduces the cell's value to one number, as one would type it."""
+    """Return the expression that reduces the cell's value to one number, as one would type it."""
     place = report.of_site(value_site(code, options.of))
     text = options.of or place.text[place.column : place.end_column]
     return f"np.sum({text}) or np.mean({text})" if text and len(text) <= _SHORT else "its sum or mean"
@@ -141,7 +141,7 @@ def _tell_zeros(code: Code, options: Options, top: Node, nodes: Mapping[str, Nod
 
 
 def _computed_from(top: Node) -> list[str]:
-    """The variables that a value is computed from and that have a derivative, a few of them."""
+    """Return the variables that a value is computed from and that have a derivative, a few of them."""
     inputs = (n["source"] for n in topological([top]) if n.op is INPUT and n.type.inexact)
     return list(dict.fromkeys(source.name for source in inputs if source.name))[:5]
 
@@ -185,7 +185,7 @@ def placed(site: Callable[[], Site]) -> Generator[None]:
 
 
 def value_site(code: Code, of: str = "") -> Site:
-    """Where the cell gives its value, or last binds the name ``of``."""
+    """Return where the cell gives its value, or last binds the name ``of``."""
     tree = ast.parse(code.cell.source)
     found: ast.AST = tree.body[-1] if tree.body else tree
     if of:
@@ -197,7 +197,7 @@ def value_site(code: Code, of: str = "") -> Site:
 
 
 def name_site(code: Code, name: str) -> Site:
-    """Where the cell first mentions a name; where it gives its value, if it does not."""
+    """Return where the cell first mentions a name; where it gives its value, if it does not."""
     nodes = [n for n in ast.walk(ast.parse(code.cell.source)) if isinstance(n, ast.Name) and n.id == name]
     first = min(nodes, key=lambda n: (n.lineno, n.col_offset), default=None)
     return value_site(code) if first is None else _site(code, first)
@@ -210,7 +210,7 @@ def _site(code: Code, node: Any) -> Site:
 
 
 def _moving(code: Code, name: str, captured: Captured, parted: Parted) -> Node:
-    """The node of a variable: the notebook's value, as the cell read it, before one that the cell binds."""
+    """Return the node of a variable: the notebook's value, as the cell read it, before one that the cell binds."""
     notebook = parted.notebook
     own = name in captured.values and name in captured.parsed.binds and name not in captured.parsed.reads
     value = captured.values[name] if own or name not in notebook else captured.inputs.get(name, notebook[name])
@@ -250,13 +250,13 @@ def _tell_rebound(code: Code, name: str) -> None:
 
 
 def _kind(value: Any) -> str:
-    """The class of a value that is no number: ``a list``."""
+    """Return the class of a value that is no number: ``a list``."""
     kind = type(value).__name__
     return kind if np.isscalar(value) or value is None else f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
 
 
 def _as_floats(name: str, value: Any) -> str:
-    """How to make a variable one that has a derivative."""
+    """Return how to make a variable one that has a derivative."""
     if isinstance(value, int):
         return f"Write {float(value)} for {value}, or {name} = float({name})."
     if hasattr(value, "astype") and not isinstance(value, ModuleType):  # NumPy has it, too
@@ -269,7 +269,7 @@ def _as_floats(name: str, value: Any) -> str:
 
 
 def _whole_numbers(value: Any) -> bool:
-    """Whether lists hold integers alone, and would be an array of them."""
+    """Return whether lists hold integers alone, and would be an array of them."""
     try:
         return np.asarray(value).dtype.kind in "iu"
     except (ValueError, OverflowError):
@@ -277,6 +277,6 @@ def _whole_numbers(value: Any) -> bool:
 
 
 def _at_entry(tensor: Tensor) -> Node:
-    """The node of an array of the notebook as the cell found it, also where the cell has stored into it."""
+    """Return the node of an array of the notebook as the cell found it, also where the cell has stored into it."""
     place = tensor.place
     return place.buffer.first if place.parent is None and place.buffer.array is not None else tensor.node

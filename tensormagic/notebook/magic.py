@@ -98,19 +98,19 @@ class TensorMagics(Magics):
         return self.reporting.given(found, marked=marked, silent=silent) if isinstance(found, Report) else found
 
     def options(self, line: str) -> Options:
-        """The options in a line, with the defaults that ``%config`` holds."""
+        """Return the options in a line, with the defaults that ``%config`` holds."""
         names = ("math", "show", "dtype", "device", "plain", "quiet", "verbose")
         return read(type(self).tensor.parser, line, {name: getattr(self, name) for name in names})  # type: ignore[attr-defined]
 
     @property
     def count(self) -> int:
-        """The number of the cell that runs."""
+        """Return the number of the cell that runs."""
         result = self.shell.displayhook.exec_result  # IPython has counted on before the cell runs
         count = result.execution_count if result is not None else None
         return int(count or self.shell.execution_count)
 
     def next_run(self) -> int:
-        """A number for one more run of a cell."""
+        """Return a number for one more run of a cell."""
         self._runs += 1
         return self._runs
 
@@ -119,7 +119,7 @@ class TensorMagics(Magics):
         self._text = text
 
     def _labelled(self) -> str:
-        """What the cell is called: ``In[4]``; ``In[4.2]`` for the second one of that count, where cells are not counted."""
+        """Return what the cell is called: ``In[4]``; ``In[4.2]`` for the second one of that count, where cells are not counted."""
         count = self.count
         texts = self._texts.setdefault(count, [])
         if self._text not in texts:
@@ -128,7 +128,7 @@ class TensorMagics(Magics):
         return f"In[{count}]" if repeated == 1 else f"In[{count}.{repeated}]"
 
     def _line(self) -> int:
-        """The line of the user's cell that is running."""
+        """Return the line of the user's cell that is running."""
         frame = inspect.currentframe()
         while frame is not None and frame.f_globals is not self.shell.user_ns:
             frame = frame.f_back
@@ -136,7 +136,7 @@ class TensorMagics(Magics):
 
     @property
     def rich(self) -> bool:
-        """Whether there is a page beside the text."""
+        """Return whether there is a page beside the text."""
         return all(
             kind.__name__ != "TerminalInteractiveShell" for kind in type(self.shell).__mro__
         )  # not imported: slow
@@ -187,7 +187,7 @@ class TensorMagics(Magics):
         print(f"{told}; not captured, run by Python: {ran}" if ran else told)  # noqa: T201 (it was asked for)
 
     def _panels(self, outcome: Outcome) -> tuple[Panel, ...]:
-        """What is shown beside the value; with a graph it is shown at once, since that takes the page's place."""
+        """Return what is shown beside the value; with a graph it is shown at once, since that takes the page's place."""
         options = outcome.options
         asked = "speed" in options.show or any(name in PANELS for name in options.show)
         shown = portrait_of(outcome) if asked else None
@@ -212,7 +212,7 @@ class TensorMagics(Magics):
         publish_display_data(*cell_bundle(outcome, self.views, rich=self.rich))
 
     def _view(self, code: Code, options: Options) -> Any:
-        """The live view of a cell, made before the cell runs, so that an error changes nothing."""
+        """Return the live view of a cell, made before the cell runs, so that an error changes nothing."""
         from tensormagic.notebook.live.follow import view_of_cell
 
         view = view_of_cell(code, options, self.shell)
@@ -240,7 +240,7 @@ class TensorMagics(Magics):
                 del space[name]
 
     def _live(self, view: Any, outcome: Outcome) -> Any:
-        """The report of a cell with a live view: it is shown as that view."""
+        """Return the report of a cell with a live view: it is shown as that view."""
         from tensormagic.notebook.live.follow import LiveReport
 
         return LiveReport(outcome, self.views, view, rich=self.rich)

@@ -41,7 +41,7 @@ class _Made:
 
 
 def nan_panel(shown: Portrait, source: str) -> Panel:
-    """The nodes that make a nan of numbers, by line: the first is where to look; and inputs that hold nan themselves."""
+    """Return the nodes that make a nan of numbers, by line: the first is where to look; and inputs that hold nan themselves."""
     graph = shown.executable.graph
     with np.errstate(all="ignore"), silently():
         found = list(_made_in(graph, shown.values, shown.number, shown.graph.names))
@@ -84,7 +84,7 @@ def _label(node: Node) -> str:
 
 
 def _made_in(graph: Graph, given: Sequence[Any], number: Number, names: Sequence[str]) -> Iterator[_Made]:
-    """The nodes of a graph that make a nan, in the order of computation."""
+    """Yield the nodes of a graph that make a nan, in the order of computation."""
     values: dict[Node, Any] = dict(zip(graph.parameters, given, strict=True))
     called = dict(zip(graph.parameters, names, strict=False))
     for node in graph.parameters:
@@ -103,7 +103,7 @@ def _made_in(graph: Graph, given: Sequence[Any], number: Number, names: Sequence
 
 
 def _made_inside(region: Node, operands: Sequence[Any], number: Number) -> list[_Made]:
-    """The nodes that make a nan in a region that ends in one; in a loop, in the first iteration that does."""
+    """Return the nodes that make a nan in a region that ends in one; in a loop, in the first iteration that does."""
     finding = _Finding()
     with suppress(Enough):
         watched(region, operands, number, finding)
@@ -176,12 +176,12 @@ class _Noting(Looking):
 
 
 def _is_spoilt(frame: Frame, table: Mapping[Node, Any]) -> bool:
-    """Whether one of the operands of an iteration holds a nan."""
+    """Return whether one of the operands of an iteration holds a nan."""
     return frame.graph is not None and any(has_nan(table[p]) for p in frame.graph.parameters)
 
 
 def has_nan(value: Any) -> bool:
-    """Whether a value, or one of several, holds a nan."""
+    """Return whether a value, or one of several, holds a nan."""
     if isinstance(value, tuple | list):
         return any(map(has_nan, value))
     array = np.asarray(value)
@@ -192,7 +192,7 @@ def has_nan(value: Any) -> bool:
 
 
 def _told(made: _Made) -> list[str]:
-    """The index of the first nan in a result, and the operands there."""
+    """Return the index of the first nan in a result, and the operands there."""
     if isinstance(made.value, tuple | list):
         return ["–", ""]
     array = np.asarray(made.value)
@@ -207,7 +207,7 @@ def _at(index: Sequence[int]) -> str:
 
 
 def _operand(arg: Node, value: Any, name: str, shape: tuple[int, ...], index: tuple[int, ...]) -> str:
-    """An operand where the nan is; of one with other axes, which numbers are in it."""
+    """Return an operand where the nan is; of one with other axes, which numbers are in it."""
     if isinstance(value, tuple | list):
         return symbol(_label(arg))
     held = np.asarray(value)

@@ -99,25 +99,25 @@ _OF_DEVICES = frozenset(("--device", "--transfers", "--exclusive"))
 
 
 def offered() -> list[str]:
-    """The options that apply here: without those for devices if there is no GPU, and those for missing packages."""
+    """Return the options that apply here: without those for devices if there is no GPU, and those for missing packages."""
     return [o for o in OPTIONS if (o not in _OF_DEVICES or is_there()) and (o != "--against" or choices(o))]
 
 
 def help_here(text: str) -> str:
-    """The help of ``%%tensor`` without the options that do nothing here."""
+    """Return the help of ``%%tensor`` without the options that do nothing here."""
     for left_out in OPTIONS.keys() - set(offered()):
         text = re.sub(rf"\n  {left_out}\b.*?(?=\n  -|\n\n)", "", text, flags=re.DOTALL)
     return text
 
 
 def choices(option: str) -> tuple[str, ...]:
-    """What an option takes here: of packages those that are installed."""
+    """Return what an option takes here: of packages those that are installed."""
     known = CHOICES[option]
     return tuple(filter(is_installed, known)) if option == "--against" else known
 
 
 def is_installed(package: str) -> bool:
-    """Whether a package could be imported."""
+    """Return whether a package could be imported."""
     return importlib.util.find_spec(package) is not None
 
 
@@ -191,7 +191,7 @@ def describe(
 
 
 def arguments(magic: Any, line: str, prefix: str = "%") -> argparse.Namespace:
-    """The arguments of another magic in ``line``.
+    """Return the arguments of another magic in ``line``.
 
     Raises
     ------
@@ -207,7 +207,7 @@ def arguments(magic: Any, line: str, prefix: str = "%") -> argparse.Namespace:
 
 
 def read(parser: MagicArgumentParser, line: str, defaults: Mapping[str, Any]) -> Options:
-    """The options in ``line``; those that it does not name are as in ``defaults``.
+    """Return the options in ``line``; those that it does not name are as in ``defaults``.
 
     Raises
     ------
@@ -237,7 +237,7 @@ def read(parser: MagicArgumentParser, line: str, defaults: Mapping[str, Any]) ->
 
 
 def of_line(line: str, variables: Container[str]) -> tuple[str, str]:
-    """The options that a ``%tensor`` line begins with, and the expression after them.
+    """Return the options that a ``%tensor`` line begins with, and the expression after them.
 
     A minus before the name of a variable is arithmetic: ``-q * 2`` with a variable ``q``.
     """
@@ -310,7 +310,7 @@ def _ranges(given: list[str]) -> tuple[tuple[str, tuple[float, ...]], ...]:
 
 
 def _is_axis(name: str, ends: str) -> bool:
-    """Whether ``x=tt`` names the vector for the horizontal axis, and is no range."""
+    """Return whether ``x=tt`` names the vector for the horizontal axis, and is no range."""
     return name.strip() == "x" and ":" not in ends and ends.strip().isidentifier()
 
 
@@ -320,7 +320,7 @@ def _axis(given: list[str]) -> str:
 
 
 def _number(text: str) -> float:
-    """A number as Python writes it; an int stays one."""
+    """Return a number as Python writes it; an int stays one."""
     try:
         return int(text)
     except ValueError:
@@ -338,7 +338,7 @@ def _names(values: Mapping[str, Any], option: str) -> tuple[str, ...] | None:
 
 
 def _path(text: str) -> str:
-    """A variable, or a part of one by attributes and constant indices: ``net.layers[0].w``."""
+    """Return a variable, or a part of one by attributes and constant indices: ``net.layers[0].w``."""
     with suppress(SyntaxError):
         parsed = top = ast.parse(text, mode="eval").body
         while isinstance(top, ast.Attribute) or (
@@ -358,7 +358,7 @@ def _identifier(name: str, option: str) -> str:
 
 
 def _placed(values: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with the device that they mean."""
+    """Return the options with the device that they mean."""
     if values.get("exclusive"):
         for option, wanted in (("device", "gpu"), ("transfers", "refuse")):
             if values.setdefault(option, wanted) != wanted:
@@ -403,7 +403,7 @@ _ALSO = {"cuda": "gpu", "single": "float32", "double": "float64"}  # what choice
 
 
 def _explained(message: str, line: str) -> str:
-    """An error of the parser in the words of the user's line."""
+    """Return an error of the parser in the words of the user's line."""
     found = re.match(r"argument (?:.*/)?(--?\w+): expected one argument", message)
     if found is not None:
         return f"%%tensor {found[1]} needs a value; `%%tensor?` has an example"

@@ -22,12 +22,12 @@ from tensormagic.ir.node import Node
 
 
 def root_of(path: str) -> str:
-    """The variable of a path: ``net`` of ``net.layers[0].w``."""
+    """Return the variable of a path: ``net`` of ``net.layers[0].w``."""
     return re.split(r"[.\[]", path, maxsplit=1)[0]
 
 
 def is_container(value: Any) -> bool:
-    """Whether a value holds others: a list, a tuple, a dictionary, a dataclass."""
+    """Return whether a value holds others: a list, a tuple, a dictionary, a dataclass."""
     return isinstance(value, list | tuple | dict) or (is_dataclass(value) and not isinstance(value, type))
 
 
@@ -104,7 +104,7 @@ class Parted:
                 )
 
     def whole(self, name: str, gradients: Mapping[str, Tensor]) -> Any:
-        """The gradients in a container like the variable's, with None elsewhere; for an object, those of its parts."""
+        """Return the gradients in a container like the variable's, with None elsewhere; for an object, those of its parts."""
         if name in self.inside:
             inside = self.inside[name]
             return gathered([(inside.paths[part], gradients[part]) for part in self.parts[name]], inside.forms)
@@ -136,7 +136,7 @@ class _Inside:
 
     @classmethod
     def of(cls, value: Any, name: str, wanted: list[str]) -> _Inside:
-        """What is found in ``value``, the variable ``name``, at the paths ``wanted`` and below them."""
+        """Return what is found in ``value``, the variable ``name``, at the paths ``wanted`` and below them."""
         found, met = cls(), dict[str, Any]()
         for part in islice(walk(value, name), MOST):
             met[part.name] = found.forms[part.path] = part.value
@@ -163,12 +163,12 @@ class _Inside:
 
 
 def is_in(path: str, above: str) -> bool:
-    """Whether a path is ``above``, or of a part of that."""
+    """Return whether a path is ``above``, or of a part of that."""
     return path == above or path.startswith((f"{above}.", f"{above}["))
 
 
 def _part(value: Any, name: str, parts: dict[str, Tensor], *, movable: bool) -> Any:
-    """What stands for a part of an object while a cell is captured; ``parts`` gets its lazy array, if it has a derivative."""
+    """Return what stands for a part of an object while a cell is captured; ``parts`` gets its lazy array, if it has a derivative."""
     if isinstance(value, np.ndarray | Tensor):
         tensor = input_of(value, name) if isinstance(value, np.ndarray) else value
         if tensor is not None and tensor.type.inexact:
@@ -180,12 +180,12 @@ def _part(value: Any, name: str, parts: dict[str, Tensor], *, movable: bool) -> 
 
 
 def _is_object(value: Any) -> bool:
-    """Whether a value is an instance of a class of the user's that is not treated as a container."""
+    """Return whether a value is an instance of a class of the user's that is not treated as a container."""
     return is_own(value) and not is_container(value)
 
 
 def _holds_objects(value: Any) -> bool:
-    """Whether a container holds objects of the user's classes."""
+    """Return whether a container holds objects of the user's classes."""
     return is_container(value) and any(map(_is_object, flatten(value)[0]))
 
 
@@ -196,7 +196,7 @@ def _is_float(value: Any) -> bool:
 
 
 def _nothing(path: str, met: Mapping[str, Any]) -> DifferentiationError:
-    """The error where no float is found at a path, or below it."""
+    """Return the error where no float is found at a path, or below it."""
     if root_of(path) not in met or met[root_of(path)] is None:
         what = f"there is no {root_of(path)} before the cell runs"
         return DifferentiationError(what, f"Make {root_of(path)} in an earlier cell.")

@@ -102,7 +102,7 @@ class TensorRewriting(Magics):
 
 
 def _rows(stated: list[AnyStated], cell: str) -> list[list[str]]:
-    """Each rule as it was written, its conditions with it."""
+    """Return each rule as it was written, its conditions with it."""
     written = ("\n" + cell).splitlines()
     assumes = any(rule.assumed for rule in stated)
     return [
@@ -112,7 +112,7 @@ def _rows(stated: list[AnyStated], cell: str) -> list[list[str]]:
 
 
 def _written(line: str) -> str:
-    """The rule on a line, without its comment and the spaces that only readers of the cell need."""
+    """Return the rule on a line, without its comment and the spaces that only readers of the cell need."""
     return " ".join(line.partition("#")[0].split())
 
 

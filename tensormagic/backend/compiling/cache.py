@@ -40,12 +40,12 @@ class _Temporary:
         self._lock = threading.Lock()
 
     def there(self) -> list[Path]:
-        """The folder, if this process has one."""
+        """Return the folder, if this process has one."""
         path = self._path
         return [path] if path is not None and self._owner == os.getpid() and path.is_dir() else []
 
     def get(self) -> Path:
-        """The folder."""
+        """Return the folder."""
         with self._lock:
             found = self.there()
             if not found:
@@ -70,7 +70,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def read(key: str, folder: Path | None = None) -> Code | None:
-    """The code stored under ``key``, in the cache or in another folder.
+    """Return the code stored under ``key``, in the cache or in another folder.
 
     None if there is none, it is damaged, or others could have written it.
     """
@@ -100,7 +100,7 @@ def _content(code: Code) -> bytes:
 
 
 def read_text(name: str, folder: Path | None = None) -> str:
-    """The text of another file in the cache; empty if there is none."""
+    """Return the text of another file in the cache; empty if there is none."""
     return next(_contents(name, folder), b"").decode(errors="replace")
 
 
@@ -110,7 +110,7 @@ def write_text(name: str, text: str) -> None:
 
 
 def own_key() -> bytes:
-    """The user's secret, which marks files as written by them; empty if none can be stored."""
+    """Return the user's secret, which marks files as written by them; empty if none can be stored."""
     key = read_text(_KEY)
     if not key:
         write_text(_KEY, secrets.token_hex(32))
@@ -119,7 +119,7 @@ def own_key() -> bytes:
 
 
 def _contents(name: str, folder: Path | None = None) -> Iterator[bytes]:
-    """The contents stored under a name in the folders; untrusted files are reported and skipped."""
+    """Yield the contents stored under a name in the folders; untrusted files are reported and skipped."""
     for path in [config.cache_folder, *_temporary.there()] if folder is None else [folder]:
         try:
             with opened_folder(path) as opened:
@@ -187,7 +187,7 @@ def _evict(folder: int, path: Path) -> None:
 
 
 def kept(*, clear: bool = False) -> tuple[int, int]:
-    """The number of our files in the cache folder and their total bytes; with ``clear`` they are deleted.
+    """Return the number of our files in the cache folder and their total bytes; with ``clear`` they are deleted.
 
     Nothing is deleted if others can write in the folder or on the path to it: `problem` says so.
     """
@@ -202,7 +202,7 @@ def kept(*, clear: bool = False) -> tuple[int, int]:
 
 
 def problem() -> str:
-    """Why the cache folder is not used; empty if it is."""
+    """Return why the cache folder is not used; empty if it is."""
     try:
         with opened_folder(config.cache_folder):
             return ""

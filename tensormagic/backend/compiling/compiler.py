@@ -87,11 +87,11 @@ class _Worker:
         self._on_message(self, None)
 
     def ended_well(self) -> bool:
-        """Whether it has exited normally after enough requests."""
+        """Return whether it has exited normally after enough requests."""
         return self.answered and self.process.poll() == 0
 
     def hangs(self) -> bool:
-        """Whether it has been silent for too long."""
+        """Return whether it has been silent for too long."""
         return self.silent >= (MOST_SILENT if self.spoke else MOST_STARTING)
 
     def end(self) -> None:
@@ -130,7 +130,7 @@ class Compiler:
 
     @property
     def process(self) -> subprocess.Popen[bytes] | None:
-        """The worker process."""
+        """Return the worker process."""
         worker = self._worker
         return None if worker is None else worker.process
 
@@ -154,7 +154,7 @@ class Compiler:
         self._changed.notify_all()
 
     def _closed(self) -> bool:
-        """Whether the calling manager thread must end; the lock is held."""
+        """Return whether the calling manager thread must end; the lock is held."""
         return self._manager is not threading.current_thread()
 
     def _work(self) -> None:

@@ -36,7 +36,7 @@ class Request:
     cc: tuple[int, int] = (0, 0)
 
     def message(self, key: str) -> dict[str, Any]:
-        """The message to send; the answer has the same key."""
+        """Return the message to send; the answer has the same key."""
         return {"key": key, **asdict(self)}
 
 
@@ -88,7 +88,7 @@ def _exactly(stream: io.RawIOBase, count: int) -> bytes | None:
 
 
 def code_of(message: dict[str, Any]) -> Code | None:
-    """The code in an answer; None if it is an error."""
+    """Return the code in an answer, or None if it is an error."""
     if message["error"]:
         return None
     return Code(message["symbol"], base64.b64decode(message["data"]), message["seconds"])

@@ -80,7 +80,7 @@ class Handle(Awaited):
                 service.compile(self, key, Request(source), partial(self._answered, key, source))
 
     def needs_none(self) -> bool:
-        """Whether no service is needed: nothing to compile, or no compiler."""
+        """Return whether no service is needed: nothing to compile, or no compiler."""
         if not self.plan.sources:
             self.run = self.plan.compile([])
             self.finish("")
@@ -127,7 +127,7 @@ _loaded: dict[str, Callable[..., None]] = {}  # of the service's thread
 
 
 def _function(key: str, code: Code | None) -> Callable[..., None]:
-    """The function of a kernel, loaded once."""
+    """Return the function of a kernel, loaded once."""
     if code is not None and key not in _loaded:
         from tensormagic.backend.cpu.loader import load
 
@@ -176,7 +176,7 @@ def lend(codes: Mapping[str, Code]) -> None:
 
 
 def codes(sources: Sequence[str], timeout: float = 60.0) -> dict[str, Code]:
-    """The stored object code of these sources; code that has just been compiled is waited for."""
+    """Return the stored object code of these sources; code that has just been compiled is waited for."""
     found: dict[str, Code] = {}
     if find_spec("llvmlite") is None:
         return found
@@ -197,12 +197,12 @@ def codes(sources: Sequence[str], timeout: float = 60.0) -> dict[str, Code]:
 
 
 def compiles() -> bool:
-    """Whether there is a compiler."""
+    """Return whether there is a compiler."""
     return find_spec("numba") is not None
 
 
 def compiled(plan: Plan, timeout: float = 60.0) -> Handle:
-    """A handle that is ready.
+    """Return a handle that is ready.
 
     Raises
     ------

@@ -49,7 +49,7 @@ class Awaited:
         return "failed" if self.error else "ready"
 
     def ready(self) -> bool:
-        """Whether it is there."""
+        """Return whether it is there."""
         return self.state == "ready"
 
     def wait(self, timeout: float | None = None) -> bool:

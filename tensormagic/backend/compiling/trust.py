@@ -68,7 +68,7 @@ def _unchecked(path: Path, *, make: bool) -> int:
 
 
 def _walked(path: Path, *, make: bool) -> int:
-    """The descriptor of the last folder on the path, after checking every step."""
+    """Return the descriptor of the last folder on the path, after checking every step."""
     ahead = list(reversed(path.parts[1:]))
     links = 0
     where = path.anchor
@@ -93,14 +93,14 @@ def _walked(path: Path, *, make: bool) -> int:
 
 
 def _counted(link: str, links: int, path: Path) -> tuple[str, ...]:
-    """The parts of a link's target; raises if there were so many links that they may be circular."""
+    """Return the parts of a link's target; raises if there were so many links that they may be circular."""
     if links > MOST_LINKS:
         raise UntrustedError(f"too many links on the way to {path}")
     return Path(link).parts
 
 
 def _link(here: int, name: str, place: str) -> str:
-    """The target of a trusted link; raises for an entry that is neither a folder nor a link."""
+    """Return the target of a trusted link; raises for an entry that is neither a folder nor a link."""
     status = os.lstat(name, dir_fd=here)
     if not stat.S_ISLNK(status.st_mode):
         raise NotADirectoryError(f"{place} is not a folder")
@@ -145,7 +145,7 @@ def _look(status: os.stat_result, descriptor: int, where: str, *, last: bool) ->
 
 @cache
 def _own_group(group: int) -> bool:
-    """Whether a group has no member but the user: it has the user's name, and is their primary group."""
+    """Return whether a group has no member but the user: it has the user's name, and is their primary group."""
     import grp
     import pwd
 
@@ -157,7 +157,7 @@ def _own_group(group: int) -> bool:
 
 
 def _has_list(descriptor: int) -> bool:
-    """Whether an ACL may allow further users to write: the group bits are then only its upper limit."""
+    """Return whether an ACL may allow further users to write: the group bits are then only its upper limit."""
     if not hasattr(os, "listxattr"):
         return False
     try:
@@ -167,12 +167,12 @@ def _has_list(descriptor: int) -> bool:
 
 
 def child(folder: int, path: Path, name: str) -> tuple[str, int | None]:
-    """A name and the folder's descriptor (if any) for ``os.open`` and the like."""
+    """Return a name and the folder's descriptor (if any) for ``os.open`` and the like."""
     return (name, folder) if folder >= 0 else (str(path / name), None)
 
 
 def read_file(folder: int, path: Path, name: str, *, used: bool = True) -> bytes:
-    """The content of a file in an opened folder, read from the checked descriptor; with ``used``, its time is updated.
+    """Return the content of a file in an opened folder, read from the checked descriptor; with ``used``, its time is updated.
 
     Raises
     ------

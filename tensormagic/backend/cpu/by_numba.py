@@ -45,7 +45,7 @@ class _Steps(_compiler.CompilerBase):
     """
 
     def define_pipelines(self) -> list[Any]:
-        """The steps in order."""
+        """Return the steps in order."""
         steps = _PassManager("kernel")
         for step in (
             _untyped.TranslateByteCode,
@@ -79,7 +79,7 @@ def lowered_by_numba(source: str) -> tuple[Any, str]:
 
 
 def _lowered(kernel: Any) -> tuple[Any, str]:
-    """What Numba writes for a kernel, and the function's name there."""
+    """Return what Numba writes for a kernel, and the function's name there."""
     flags: Any = _compiler.Flags()
     flags.no_compile = True
     flags.no_cpython_wrapper = True

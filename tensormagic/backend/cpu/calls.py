@@ -56,7 +56,7 @@ class Place(Protocol):
     module: Module
 
     def value(self, expression: ast.expr) -> Value:
-        """The value of an expression."""
+        """Return the value of an expression."""
         ...
 
 
@@ -76,7 +76,7 @@ def scopes(module: Module, number: int) -> str:
 
 
 def metadata(module: Module) -> list[str]:
-    """The scopes of buffers, and what is said of some loops."""
+    """Return the scopes of buffers, and what is said of some loops."""
     few, woven = LOOPS["few"], LOOPS["woven"]
     lines = ['!0 = !{!"tensormagic kernel"}'] if module.buffers else []
     lines += [
@@ -100,7 +100,7 @@ def metadata(module: Module) -> list[str]:
 
 
 def element(code: Writer, buffer: Value, index: Value) -> Value:
-    """The address of an element."""
+    """Return the address of an element."""
     if not isinstance(buffer.kind, Buffer):
         raise UnknownTextError(f"an element of {buffer.kind}")
     kind = in_memory(buffer.kind.element)
@@ -109,7 +109,7 @@ def element(code: Writer, buffer: Value, index: Value) -> Value:
 
 
 def entry(code: Writer, place: int) -> Value:
-    """An entry of the table."""
+    """Return an entry of the table."""
     return _entry(code, "int64", place)
 
 
@@ -119,7 +119,7 @@ def _entry(code: Writer, kind: Kind, place: int) -> Value:
 
 
 def _data(code: Writer, place: int, kind: Buffer) -> Value:
-    """The data of the ndarray whose object's address is in the table at ``place``."""
+    """Return the data of the ndarray whose object's address is in the table at ``place``."""
     address = code.new("int64", f"add i64 {entry(code, place).text}, {ARRAY_DATA}")
     pointer = code.new(kind, f"inttoptr i64 {address.text} to ptr")
     return code.new(kind, f"load ptr, ptr {pointer.text}")
@@ -175,7 +175,7 @@ def _scratch(at: Place, given: Operands) -> Value:
 
 
 def _own(at: Place, given: Operands) -> Value:
-    """A thread's own part of memory for tiles: its number, and how many elements each has."""
+    """Return a thread's own part of memory for tiles: its number, and how many elements each has."""
     buffer, count = (at.value(g) for g in given)
     worker = at.code.new("int64", "load i64, ptr %local")
     offset = at.code.new("int64", f"mul i64 {worker.text}, {at.code.cast(count, 'int64').text}")
@@ -183,7 +183,7 @@ def _own(at: Place, given: Operands) -> Value:
 
 
 def _part_of(at: Place, given: Operands) -> Value:
-    """Where a share adds up elements: the first in the array itself, others in memory of their own behind one another."""
+    """Return where a share adds up elements: the first in the array itself, others in memory of their own behind one another."""
     code = at.code
     array, parts, number, count = (at.value(g) for g in given)
     before = code.new("int64", f"sub i64 {number.text}, 1")
@@ -194,7 +194,7 @@ def _part_of(at: Place, given: Operands) -> Value:
 
 
 def _rule(name: str) -> Callable[[Place, Operands], Value]:
-    """A function of integers that the compiled module has once."""
+    """Return a function of integers that the compiled module has once."""
 
     def emit(at: Place, given: Operands) -> Value:
         at.module.helpers[name] = FUNCTIONS[name]
@@ -209,7 +209,7 @@ def _real(at: Place, given: Operands) -> Value:
 
 
 def _stopped(at: Place, _given: Operands) -> Value:
-    """An atomic load, which stays in its loop."""
+    """Return an atomic load, which stays in its loop."""
     code = at.code
     pointer = code.new(_MEMORY, f"inttoptr i64 {entry(code, 0).text} to ptr")
     flag = code.new("int8", f"load atomic i8, ptr {pointer.text} monotonic, align 1")
@@ -217,7 +217,7 @@ def _stopped(at: Place, _given: Operands) -> Value:
 
 
 def _asked(at: Place, _given: Operands) -> Value:
-    """The flag and the byte behind it, which asks how far it is."""
+    """Return the flag and the byte behind it, which asks how far it is."""
     code = at.code
     pointer = code.new(_MEMORY, f"inttoptr i64 {entry(code, 0).text} to ptr")
     both = code.new("int16", f"load atomic i16, ptr {pointer.text} monotonic, align 2")
@@ -225,7 +225,7 @@ def _asked(at: Place, _given: Operands) -> Value:
 
 
 def _told(at: Place, given: Operands) -> Value:
-    """How far the loop is goes behind the flag and what asks, which is cleared; whether the flag is raised."""
+    """Return how far the loop is goes behind the flag and what asks, which is cleared; whether the flag is raised."""
     code = at.code
     first = code.new(_MEMORY, f"inttoptr i64 {entry(code, 0).text} to ptr")
     for k in (1, 2):
@@ -351,7 +351,7 @@ def _truth(at: Place, given: Operands) -> Value:
 
 
 def _float(at: Place, given: Operands) -> Value:
-    """An integer as a float64; a float as it is."""
+    """Return an integer as a float64; a float as it is."""
     (value,) = (at.value(g) for g in given)
     if value.kind in FLOATS:
         return value

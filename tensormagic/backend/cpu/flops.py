@@ -12,7 +12,7 @@ _COUNTED = re.compile(r"= (fadd|fsub|fmul|fdiv|frem)\b|@\"?llvm\.(fma|sqrt)\.")
 
 @cache
 def _formulas() -> dict[str, Any]:
-    """The formulas by the names of the operations that they are; none where llvmlite is missing."""
+    """Return the formulas by the names of the operations that they are; none where llvmlite is missing."""
     try:
         from tensormagic.backend.vecmath import formulas as vecmath_formulas
         from tensormagic.backend.vecmath import hyperbolic as vecmath_hyperbolic
@@ -27,7 +27,7 @@ def _formulas() -> dict[str, Any]:
 
 @cache
 def flops_of(name: str, bits: int = 64) -> int:
-    """The floating-point operations in one application of an operation: 1 where it is no function of vecmath.
+    """Return the floating-point operations in one application of an operation: 1 where it is no function of vecmath.
 
     A fused multiply-add counts as two, a square root as one; comparisons, selections and integer arithmetic are not
     counted, nor is what only huge arguments of sin, cos and tan need.

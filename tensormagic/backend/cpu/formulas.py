@@ -21,17 +21,17 @@ Wanted = tuple[str, int]  # a formula, and the width of its floats
 
 @cache
 def operands(name: str) -> int:
-    """How many operands a formula has."""
+    """Return how many operands a formula has."""
     return len(signature(FORMULAS[name]).parameters)
 
 
 def named(wanted: Wanted) -> str:
-    """What a formula is called in a module."""
+    """Return what a formula is called in a module."""
     return f"{wanted[0]}.f{wanted[1]}"
 
 
 def defined(wanted: Iterable[Wanted]) -> tuple[dict[str, str], list[str]]:
-    """What a module declares and defines for some formulas, in LLVM's language."""
+    """Return what a module declares and defines for some formulas, in LLVM's language."""
     return _defined(tuple(sorted(wanted)))
 
 

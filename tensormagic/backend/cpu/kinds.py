@@ -47,12 +47,12 @@ FLOATS = frozenset({"float32", "float64"})
 
 
 def is_integer(kind: Kind) -> bool:
-    """Whether numbers of a kind are whole; truth values are not."""
+    """Return whether numbers of a kind are whole; truth values are not."""
     return kind in _INTEGERS
 
 
 def is_signed(kind: Kind) -> bool:
-    """Whether an integer's first bit is its sign."""
+    """Return whether an integer's first bit is its sign."""
     return str(kind).startswith("int")
 
 
@@ -67,7 +67,7 @@ def in_memory(kind: str) -> str:
 
 
 def _with_floats(a: Kind, b: Kind) -> str:
-    """The kind of two numbers, one of which is no integer."""
+    """Return the kind of two numbers, one of which is no integer."""
     if "complex128" in {a, b}:
         return "complex128"
     if "float64" in {a, b}:
@@ -81,7 +81,7 @@ def _numbers(a: Kind, b: Kind) -> None:
 
 
 def arithmetic(a: Kind, b: Kind) -> str:
-    """The kind of a sum: integers widen to 64 bits, signed where one is."""
+    """Return the kind of a sum: integers widen to 64 bits, signed where one is."""
     _numbers(a, b)
     if {a, b} & (FLOATS | {"complex128"}):
         return _with_floats(a, b)
@@ -89,7 +89,7 @@ def arithmetic(a: Kind, b: Kind) -> str:
 
 
 def comparison(a: Kind, b: Kind) -> str:
-    """The kind in which two numbers are compared."""
+    """Return the kind in which two numbers are compared."""
     _numbers(a, b)
     if a == b:
         return str(a)
@@ -102,7 +102,7 @@ def comparison(a: Kind, b: Kind) -> str:
 
 
 def unified(a: Kind, b: Kind) -> Kind:
-    """The kind of a name that is given values of both."""
+    """Return the kind of a name that is given values of both."""
     if a == b:
         return a
     if isinstance(a, Buffer) or isinstance(b, Buffer) or "bool" in {a, b}:
@@ -115,7 +115,7 @@ def unified(a: Kind, b: Kind) -> Kind:
 
 
 def real(number: float, kind: str) -> Value:
-    """A float as a constant: rounded to its kind, and written as LLVM does, by the bits of a double."""
+    """Return a float as a constant: rounded to its kind, and written as LLVM does, by the bits of a double."""
     if kind == "float32":
         try:
             (number,) = struct.unpack("<f", struct.pack("<f", number))
@@ -126,7 +126,7 @@ def real(number: float, kind: str) -> Value:
 
 
 def integer(number: int, kind: str = "int64") -> Value:
-    """A whole number as a constant: the low bits of what is too large."""
+    """Return a whole number as a constant: the low bits of what is too large."""
     bits = _INTEGERS[kind]
     number %= 1 << bits
     if is_signed(kind) and number >> (bits - 1):
@@ -150,12 +150,12 @@ class Writer:
         self._count = 0
 
     def fresh(self, stem: str = "v") -> str:
-        """A new name."""
+        """Return a new name."""
         self._count += 1
         return f"{stem}{self._count}"
 
     def new(self, kind: Kind, instruction: str) -> Value:
-        """The value of an instruction."""
+        """Return the value of an instruction."""
         name = f"%{self.fresh()}"
         self.lines.append(f"  {name} = {instruction}")
         return Value(kind, name)
@@ -202,7 +202,7 @@ class Writer:
     # conversions ----------------------------------------------------------------------------------------------------
 
     def cast(self, value: Value, kind: Kind) -> Value:
-        """The value in another kind."""
+        """Return the value in another kind."""
         if value.kind == kind:
             return value
         if isinstance(value.kind, Buffer) or isinstance(kind, Buffer) or value.kind == "complex128":
@@ -217,7 +217,7 @@ class Writer:
         return self.new(kind, f"{_conversion(value.kind, kind)} {llvm(value.kind)} {value.text} to {llvm(kind)}")
 
     def truth(self, value: Value) -> Value:
-        """Whether a number is not zero."""
+        """Return whether a number is not zero."""
         kind = value.kind
         if kind == "bool":
             return value
@@ -228,26 +228,26 @@ class Writer:
         return self.new("bool", f"icmp ne {llvm(kind)} {value.text}, 0")
 
     def complex(self, re: Value, im: Value) -> Value:
-        """A complex number of its parts."""
+        """Return a complex number of its parts."""
         kind = KINDS["complex128"]
         half = self.new("complex128", f"insertvalue {kind} undef, double {self.cast(re, 'float64').text}, 0")
         return self.new("complex128", f"insertvalue {kind} {half.text}, double {self.cast(im, 'float64').text}, 1")
 
     def part(self, value: Value, number: int) -> Value:
-        """The real part of a complex number, or the imaginary one."""
+        """Return the real part of a complex number, or the imaginary one."""
         if value.kind != "complex128":
             raise UnknownTextError(f"parts of {value.kind}")
         return self.new("float64", f"extractvalue {KINDS['complex128']} {value.text}, {number}")
 
     def negated(self, value: Value) -> Value:
-        """The negative of a float."""
+        """Return the negative of a float."""
         if value.number is not None:
             return real(-value.number, str(value.kind))
         return self.new(value.kind, f"fneg {llvm(value.kind)} {value.text}")
 
 
 def _known(number: float, kind: str) -> Value | None:
-    """A constant in another kind; None where that is left to the machine."""
+    """Return a constant in another kind, or None where that is left to the machine."""
     if kind == "bool":
         return truth(number != 0)
     if kind in FLOATS:

@@ -41,7 +41,7 @@ def _linker() -> Any:
 
 
 def load(code: Code) -> Callable[..., None]:
-    """The function in ``code``.
+    """Return the function in ``code``.
 
     Raises
     ------
@@ -106,12 +106,12 @@ def machine() -> dict[str, str]:
 
 
 def runs_here(described: Mapping[str, str]) -> bool:
-    """Whether code that was compiled on a machine described like this is what would be compiled here, if Numba is here."""
+    """Return whether code that was compiled on a machine described like this is what would be compiled here, if Numba is here."""
     own = machine()
     return {**described, "numba": own["numba"] and described.get("numba", "")} == own
 
 
 def key_of(source: str) -> str:
-    """The name under which the object code of ``source`` is kept."""
+    """Return the name under which the object code of ``source`` is kept."""
     parts = "\n".join(machine().values())
     return hashlib.sha256(f"{parts}\n{source}".encode()).hexdigest()

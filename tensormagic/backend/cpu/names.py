@@ -17,7 +17,7 @@ class _Uses:
     read: list[tuple[_Path, int]] = field(default_factory=list)
 
     def is_value(self) -> bool:
-        """Whether every use comes after the one assignment, in its block or within."""
+        """Return whether every use comes after the one assignment, in its block or within."""
         if len(self.given) != 1:
             return False
         ((path, number),) = self.given
@@ -57,7 +57,7 @@ class Names:
 
 
 def _given(statement: ast.stmt) -> str | None:
-    """The name that a statement assigns."""
+    """Return the name that a statement assigns."""
     if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
         return statement.targets[0].id
     if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
@@ -66,7 +66,7 @@ def _given(statement: ast.stmt) -> str | None:
 
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:
-    """The expressions of a statement itself, without those of the statements in it."""
+    """Yield the expressions of a statement itself, without those of the statements in it."""
     if isinstance(statement, ast.If | ast.While):
         yield statement.test
     elif isinstance(statement, ast.For):

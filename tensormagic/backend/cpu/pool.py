@@ -357,7 +357,7 @@ tell:
 
 
 def pool_text(bits: int, spins: int) -> str:
-    """The module of the pool.
+    """Return the module of the pool.
 
     Parameters
     ----------

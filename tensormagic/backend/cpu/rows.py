@@ -18,7 +18,7 @@ TILE_ROOM = (
 
 
 def tile_rows(width: int) -> int:
-    """The number of rows in a tile, for ``width`` elements in a row."""
+    """Return the number of rows in a tile, for ``width`` elements in a row."""
     if width * ROW_TILE <= TILE_ROOM:
         return ROW_TILE
     if width * ROW_STEP <= TILE_ROOM:
@@ -27,7 +27,7 @@ def tile_rows(width: int) -> int:
 
 
 def share_rows(rows: int, step: int, width: int, kept: int) -> int:
-    """How many rows a share of a loop has: whole tiles, not too few, in not too many shares.
+    """Return how many rows a share of a loop has: whole tiles, not too few, in not too many shares.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def share_rows(rows: int, step: int, width: int, kept: int) -> int:
 
 
 def part_room(rows: int, width: int, kept: int, count: int) -> int:
-    """How many elements of memory the shares but the first need, where each adds up ``count`` of its ``kept`` elements."""
+    """Return how many elements of memory the shares but the first need, where each adds up ``count`` of its ``kept`` elements."""
     share = share_rows(rows, tile_rows(width), width, kept)
     return max(-(-rows // share) - 1, 0) * count
 

@@ -38,12 +38,12 @@ alone:
 
 
 def is_fault(name: str) -> bool:
-    """Whether an array is where a kernel notes what went wrong: each thread has words of its own for that."""
+    """Return whether an array is where a kernel notes what went wrong: each thread has words of its own for that."""
     return re.fullmatch(r"fault\d+", name) is not None
 
 
 def captured_names(body: Sequence[ast.stmt]) -> list[str]:
-    """The names that a loop's statements read and do not assign, in the order of their first use."""
+    """Return the names that a loop's statements read and do not assign, in the order of their first use."""
     nodes = [n for statement in body for n in ast.walk(statement) if isinstance(n, ast.Name)]
     given = {n.id for n in nodes if isinstance(n.ctx, ast.Store)}
     return list(dict.fromkeys(n.id for n in nodes if n.id not in given))
@@ -70,7 +70,7 @@ class Captured:
         return ((name, v) for name, v in self.items if v.number is None and not is_fault(name))
 
     def stores(self, code: Writer, frame: str) -> Iterator[str]:
-        """The instructions that fill a frame."""
+        """Yield the instructions that fill a frame."""
         yield f"store ptr %table, ptr {frame}"
         for k, (_, v) in enumerate(self._kept(), 1):
             place = f"%{code.fresh('place')}"
@@ -78,7 +78,7 @@ class Captured:
             yield f"store {llvm(v.kind)} {v.text}, ptr {place}"
 
     def loaded(self, code: Writer) -> dict[str, Value]:
-        """The same names in the loop's function."""
+        """Return the same names in the loop's function."""
         code.do("%table = load ptr, ptr %frame")
         found = {name: v for name, v in self.items if v.number is not None}
         for k, (name, v) in enumerate(self._kept(), 1):

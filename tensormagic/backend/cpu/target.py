@@ -16,7 +16,7 @@ SCALING_LLVM = 22  # from this version on, vectors of ldexp become instructions 
 
 @cache
 def described() -> tuple[str, str, str]:
-    """The target's triple, the processor's name, and its features as LLVM takes them."""
+    """Return the target's triple, the processor's name, and its features as LLVM takes them."""
     chosen = os.environ.get("NUMBA_CPU_NAME", "")
     name = chosen or _llvm.get_host_cpu_name()
     return _llvm.get_process_triple(), name, _features(chosen, name)
@@ -36,7 +36,7 @@ def _features(chosen: str, name: str) -> str:
 
 
 def abilities(triple: str, features: str) -> tuple[bool, int, bool]:
-    """Whether fma is one instruction on a target, the width of its vector registers in bits, and whether ldexp is."""
+    """Return whether fma is one instruction on a target, the width of its vector registers in bits, and whether ldexp is."""
     known = set(features.split(","))
     has_fma = "+fma" in known or triple.startswith(("aarch64", "arm64"))
     wide = {"+avx512f", "+avx512dq", "+avx512vl"} <= known

@@ -46,7 +46,7 @@ class _Function(Expressions):
     # names
 
     def loaded(self, name: str) -> Value:
-        """The value of a name that has memory."""
+        """Return the value of a name that has memory."""
         if name in CONSTANTS:
             return self.value(ast.Constant(CONSTANTS[name]))
         room, kind = self._rooms.get(name), self._kinds.get(name)
@@ -208,7 +208,7 @@ class _Function(Expressions):
         code.begin(end)
 
     def _loop(self, statement: ast.For, target: str, share: str, captured: Captured, name: str) -> str:
-        """The function that runs one share of a loop."""
+        """Return the function that runs one share of a loop."""
         kinds: dict[str, Kind] = {}
         for _ in range(_RETRIES):
             function = _Function(self.module, statement.body, kinds, "i32", left=1)
@@ -238,7 +238,7 @@ class _Function(Expressions):
 
 
 def _written(module: Module, tree: ast.FunctionDef, parameters: Mapping[str, Value], result: str) -> Writer:
-    """The instructions of a function."""
+    """Return the instructions of a function."""
     kinds: dict[str, Kind] = {}
     for _ in range(_RETRIES):
         function = _Function(module, tree.body, kinds, result)
@@ -258,12 +258,12 @@ def _lines(head: str, code: Writer) -> str:
 
 
 def _kind_of(name: str) -> str:
-    """What a function whose text is compiled with kernels takes and gives."""
+    """Return what a function whose text is compiled with kernels takes and gives."""
     return "float64" if name in divisions.TEXTS else "complex128"
 
 
 def _helper(module: Module, name: str) -> str:
-    """A function of complex numbers, or of floats."""
+    """Return a function of complex numbers, or of floats."""
     (tree,) = ast.parse(TEXTS[name]).body
     if not isinstance(tree, ast.FunctionDef):
         raise UnknownTextError(name)
@@ -274,7 +274,7 @@ def _helper(module: Module, name: str) -> str:
 
 
 def module_of(source: str) -> str:
-    """The module of a kernel, whose function is called as Numba calls: ``kernel(result*, exception*, table*)``.
+    """Return the module of a kernel, whose function is called as Numba calls: ``kernel(result*, exception*, table*)``.
 
     Raises
     ------

@@ -122,7 +122,7 @@ def array(_typing: Any, table: Any, place: Any, dtype: Any, number: Any) -> Any:
 
 
 def _memory(builder: Any, table: Any, place: int) -> Any:
-    """Where address and size of memory that grows are: the data of the ndarray whose address is in the table."""
+    """Return where address and size of memory that grows are: the data of the ndarray whose address is in the table."""
     integer = ir.IntType(64)
     address = builder.add(_entry(builder, table, place), ir.Constant(integer, ARRAY_DATA))
     return builder.load(builder.inttoptr(address, integer.as_pointer().as_pointer()))

@@ -26,7 +26,7 @@ class RememberingContext:
         return getattr(self._context, name)
 
     def resolve_function_type(self, function: Any, arguments: Any, keywords: Any) -> Any:
-        """The signature of a call."""
+        """Return the signature of a call."""
         if keywords or self._changes(function):
             return self._context.resolve_function_type(function, arguments, keywords)
         found = self._known.get((function, arguments))

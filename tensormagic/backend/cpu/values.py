@@ -55,14 +55,14 @@ class Expressions:
         }
 
     def value(self, expression: ast.expr) -> Value:
-        """The value of an expression."""
+        """Return the value of an expression."""
         emit = self._by_type.get(type(expression))
         if emit is None:
             raise UnknownTextError(ast.unparse(expression))
         return emit(expression)
 
     def truth(self, expression: ast.expr) -> Value:
-        """Whether an expression's value counts as true."""
+        """Return whether an expression's value counts as true."""
         return self.code.cast(self.value(expression), "bool")
 
     def loaded(self, name: str) -> Value:
@@ -92,7 +92,7 @@ class Expressions:
         return self.operate(expression.op, self.value(expression.left), self.value(expression.right))
 
     def operate(self, operator: ast.operator, a: Value, b: Value) -> Value:
-        """The value of an operator for two operands."""
+        """Return the value of an operator for two operands."""
         if type(operator) in _ARITHMETIC:
             return self._arithmetic(_ARITHMETIC[type(operator)], a, b)
         if type(operator) in _BITWISE:
@@ -139,7 +139,7 @@ class Expressions:
         return self._binary("fdiv", kind if kind in FLOATS else "float64", a, b)
 
     def _floored(self, a: Value, b: Value, *, rest: bool) -> Value:
-        """The quotient rounded down, or what it leaves; 0 where it is not defined."""
+        """Return the quotient rounded down, or what it leaves; 0 where it is not defined."""
         kind = arithmetic(a.kind, b.kind)
         if not is_integer(kind):
             raise UnknownTextError(f"a floor division of {kind}")
@@ -252,7 +252,7 @@ class Expressions:
         return code.new("bool", f"load i1, ptr {room}")
 
     def _truth_of(self, expression: ast.expr) -> Value:
-        """A truth value: Python's ``and`` and ``or`` give operands, which are the same where these are truth values."""
+        """Return a truth value: Python's ``and`` and ``or`` give operands, which are the same where these are truth values."""
         value = self.value(expression)
         if value.kind != "bool":
             raise UnknownTextError(f"and, or of {value.kind}")
@@ -298,7 +298,7 @@ class Expressions:
         return self.code.new(kind, f"trunc i8 {found.text} to i1") if kind == "bool" else found
 
     def _place(self, expression: ast.Subscript) -> int:
-        """A place in the table, which is written out."""
+        """Return a place in the table, which is written out."""
         place = expression.slice
         if not isinstance(place, ast.Constant) or not isinstance(place.value, int):
             raise UnknownTextError(ast.unparse(expression))

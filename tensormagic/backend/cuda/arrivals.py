@@ -1,4 +1,4 @@
-"""In which order inputs are copied, and what is computed meanwhile: that on which most depends first, where it gains something."""
+"""Order the copies of inputs to the device: the input that most work depends on first, where that gains something."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tensormagic.ops.draws.random import DRAW, SEED
 from tensormagic.ops.effects.telling import TELL
 from tensormagic.ops.interpret import by_rank
 
-GAIN = 1.1  # how many times sooner a run has to end for another order than that of the text
-_IN_ORDER = CHECKS | {TELL, DRAW, SEED}  # what is told, drawn or refused first is what comes first in the text
+GAIN = 1.1  # another order than the graph's is taken only where the run ends this many times sooner
+_IN_ORDER = CHECKS | {TELL, DRAW, SEED}  # their order in the text has to stay: what is printed, drawn or refused first
 
 
 @dataclass(frozen=True)
 class Order:
-    """An order of inputs.
+    """An order in which inputs are copied to the device.
 
     Parameters
     ----------
@@ -41,16 +41,16 @@ NO_ORDER = Order(())
 
 
 def by_first_use(graph: Graph, parameters: Iterable[int]) -> list[int]:
-    """The numbers of parameters, those first that are read first."""
+    """Return the numbers of parameters, sorted by the place at which each is first read."""
     first: Mapping[Any, int] = {a: -k for k, node in enumerate(reversed(graph.nodes)) for a in node.args}
     return sorted(parameters, key=lambda k: first.get(graph.parameters[k], 1))
 
 
 def ordered(graph: Graph, away: Sequence[int], shapes: Sequence[tuple[int, ...]]) -> Order:
-    """In which order the parameters are copied that are ``away``.
+    """Return the order in which the parameters numbered in ``away`` are copied.
 
-    For one order of what is computed, copying in the order of first use ends first. So another one pays only where something else is
-    computed first, too: that on whose input the longest chain of work depends.
+    For a fixed order of computation, copying in the order of first use ends first. So another order pays only where
+    something else is computed first, too: the input on which the longest chain of work depends.
     """
     plain = by_first_use(graph, away)
     if len(plain) < 2 or any(n.op in _IN_ORDER or n.op.may_raise(n) for n in graph.nodes):
@@ -75,7 +75,7 @@ def _bytes(node: Node, size: Callable[[Size], int]) -> int:
 
 
 def _tails(graph: Graph, costs: Mapping[Node, float]) -> dict[Node, float]:
-    """For each node how long the longest chain takes of what is computed with it."""
+    """Return for each node the time of the longest chain of computation that depends on it."""
     found: dict[Node, float] = {}
     for node in reversed(graph.nodes):
         own = costs.get(node, 0.0) + found.get(node, 0.0)
@@ -96,7 +96,7 @@ def _ends(
     costs: Mapping[Node, float],
     ranks: Sequence[int] | None,
 ) -> float:
-    """When a run has ended that copies in this order, one input behind another, and computes beside it."""
+    """Return the time at which a run ends that copies inputs one after another in this order and computes beside it."""
     there: dict[Node, float] = {}
     copied = now = 0.0
     for k in order:

@@ -1,4 +1,4 @@
-"""How fast a device copies: what the doctor says of it."""
+"""Measure how fast a device copies, for the report of the doctor."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from tensormagic.backend.cuda.device import Device
 
 BYTES = 1 << 26
-_TIMES = 3  # of which the quickest counts
+_TIMES = 3  # measurements, of which the quickest counts
 
 
 def bandwidths(device: Device, count: int) -> dict[str, float]:
-    """Bytes a second of copies to a device, from it, and on it, where each byte is read and written."""
+    """Return the bytes per second of copies to a device, from it, and on it (each byte read and written)."""
     source = np.zeros(count, np.uint8)
     target = device.library.empty(source.shape, source.dtype)
     ways: dict[str, tuple[Callable[[], Any], int]] = {
@@ -27,7 +27,7 @@ def bandwidths(device: Device, count: int) -> dict[str, float]:
 
 
 def bandwidths_text(device: Device) -> str:
-    """``copies 25 GB/s to it, 24 GB/s from it, 2,930 GB/s on it``."""
+    """Return the measured bandwidths as text: ``copies 25 GB/s to it, 24 GB/s from it, 2,930 GB/s on it``."""
     told = [f"{speed / 1e9:,.3g} GB/s {way}" for way, speed in bandwidths(device, BYTES).items()]
     return f"copies {', '.join(told)}"
 

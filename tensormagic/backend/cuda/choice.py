@@ -1,4 +1,4 @@
-"""``--device auto``: about how long a graph takes on the CPU and on the device, copies included. A guess, by sizes alone."""
+"""The cost model of ``--device auto``: estimates from sizes alone how long a graph takes on the CPU and on the device, copies included."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import Size, Symbol, evaluate
 from tensormagic.ops.regions.loops import LOOP, WHILE
 
-UNKNOWN = 32  # what a size, and a number of iterations, is taken for where it depends on data
-CPU_RATE, DEVICE_RATE = 4e9, 4e12  # half additions in a second
-CPU_BYTES, DEVICE_BYTES, COPIED_BYTES = 1e10, 1e12, 1e10  # in a second
-LAUNCH = 1e-5  # seconds that each call on the device takes
-ENOUGH = 1.5  # how many times faster the device has to be
+UNKNOWN = 32  # assumed for a size or a number of iterations that depends on data
+CPU_RATE, DEVICE_RATE = 4e9, 4e12  # in units of half an addition, per second
+CPU_BYTES, DEVICE_BYTES, COPIED_BYTES = 1e10, 1e12, 1e10  # per second
+LAUNCH = 1e-5  # seconds of overhead of each call on the device
+ENOUGH = 1.5  # the device is chosen where it is this many times faster
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a graph does: operations in half additions, bytes that are written, calls."""
+    """The amount of work in a graph: operations in units of half an addition, bytes written, and calls."""
 
     operations: float = 0.0
     written: float = 0.0
@@ -35,7 +35,7 @@ class Work:
 
 
 def work(graph: Graph, sizes: Mapping[Symbol, int]) -> Work:
-    """What a graph does for sizes of its parameters."""
+    """Return the work in a graph for the given sizes of its parameters."""
 
     def size(s: Size) -> int:
         return s if isinstance(s, int) else evaluate(s, lambda a: sizes.get(a, UNKNOWN))
@@ -44,7 +44,7 @@ def work(graph: Graph, sizes: Mapping[Symbol, int]) -> Work:
 
 
 def work_of(node: Node, size: Callable[[Size], int]) -> Work:
-    """What one operation does."""
+    """Return the work of one operation."""
     kind = node.op.kind
     if kind == "region":
         return _region(node, size)
@@ -63,7 +63,10 @@ def work_of(node: Node, size: Callable[[Size], int]) -> Work:
 
 
 def _region(node: Node, size: Callable[[Size], int]) -> Work:
-    """The graphs of a region, as often as they run where that is known; the last parameters are the last operands."""
+    """Return the work of the graphs of a region, times the number of iterations where that is known.
+
+    The last parameters of each graph are bound to the last operands of the region.
+    """
     found = Work()
     for graph in (v for v in node.params.values() if isinstance(v, Graph)):
         known: dict[Symbol, int] = {}
@@ -80,20 +83,20 @@ def _region(node: Node, size: Callable[[Size], int]) -> Work:
 
 
 def on_device(node: Node, size: Callable[[Size], int]) -> float:
-    """About how long the device takes for one operation, once it has been told."""
+    """Return the estimated seconds that the device takes for one operation, without the launch."""
     done = work_of(node, size)
     return done.operations / DEVICE_RATE + done.written / DEVICE_BYTES
 
 
 def seconds(done: Work, copied: int) -> tuple[float, float]:
-    """About how long that takes on the CPU, and on the device with so many bytes copied to it and from it."""
+    """Return the estimated seconds on the CPU, and on the device with so many bytes copied to it and from it."""
     here = done.operations / CPU_RATE + done.written / CPU_BYTES
     there = LAUNCH * done.calls + done.operations / DEVICE_RATE + done.written / DEVICE_BYTES + copied / COPIED_BYTES
     return here, there
 
 
 def chosen(graph: Graph, sizes: Mapping[Symbol, int], copied: int) -> tuple[bool, str]:
-    """Whether the device pays, and why.
+    """Return whether the device is faster by enough, and a sentence that says so with both estimates.
 
     Parameters
     ----------

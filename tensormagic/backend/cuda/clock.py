@@ -1,4 +1,4 @@
-"""What each part of a run takes on the device, which is waited for before and behind it: a kernel, a call of the library, a loop."""
+"""Measure the time of each part of a run (a kernel, a library call, a loop) on the device, synchronising before and after it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tensormagic.ir.node import Node
 
 
 class Clock:
-    """Seconds by what is computed; those of parts inside another one are theirs alone.
+    """Accumulates seconds per group of nodes; the time of a nested part counts for that part alone.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Clock:
 
     @contextmanager
     def of(self, nodes: Sequence[Node]) -> Generator[None]:
-        """While these nodes are computed."""
+        """Charge the time spent within the context to these nodes."""
         self._charge()
         self._at.append(tuple(nodes))
         try:
@@ -56,7 +56,7 @@ _clock: ContextVar[Clock | None] = ContextVar("clock", default=None)
 
 @contextmanager
 def timed(device: Device) -> Generator[Clock]:
-    """A clock that stands at what is computed within."""
+    """Yield a clock that measures whatever is computed within the context."""
     made = Clock(device)
     token = _clock.set(made)
     try:
@@ -66,11 +66,11 @@ def timed(device: Device) -> Generator[Clock]:
 
 
 def at(*nodes: Node) -> Any:
-    """While these nodes are computed: on the clock, where there is one."""
+    """Return a context that charges the time of these nodes to the active clock, if there is one."""
     watch = _clock.get()
     return nullcontext() if watch is None else watch.of(nodes)
 
 
 def runs() -> bool:
-    """Whether there is a clock."""
+    """Return whether a clock is active."""
     return _clock.get() is not None

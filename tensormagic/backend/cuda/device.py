@@ -1,7 +1,8 @@
-"""The device: what everything else asks of a GPU. CuPy is imported here and nowhere else, and only when a GPU is asked for.
+"""The interface to a GPU that everything else uses. CuPy is imported only here, and only when a GPU is asked for.
 
-There are two implementations: :class:`Card`, and that of the tests (``tests/backend/cuda/fake.py``), which has a memory of its own and
-counts what is copied, for machines without a GPU. An array on a device is no ``ndarray``, and no ``ndarray`` is one.
+There are two implementations: :class:`Card`, and a fake for the tests (``tests/backend/cuda/fake.py``) for machines
+without a GPU, which has a memory of its own and counts what is copied. An array on a device is no ``ndarray``, and
+no ``ndarray`` is one.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ DeviceArray = (
     Any  # CuPy's array, or the fake device's: shape, dtype, strides, base, indexing, astype, copy, reshape, view
 )
 
-PIECE = 1 << 24  # bytes that are copied in one go
-Event = Any  # a moment in a stream, which other streams wait for
+PIECE = 1 << 24  # bytes copied at a time
+Event = Any  # a point in a stream that other streams can wait for
 
 INSTALL = "pip install 'tensormagic[gpu]'"
 
 
 class LaunchError(DeviceError, told_as=DeviceError):
-    """A kernel that does not start: the library does its work."""
+    """Raised where a kernel does not start; the library then computes its nodes."""
 
 
 BROKEN = "A GPU that has failed stays so for this process: restart the kernel. tm.config.tier = 'numpy' keeps to the library."
@@ -39,7 +40,7 @@ BROKEN = "A GPU that has failed stays so for this process: restart the kernel. t
 
 @dataclass
 class Copied:
-    """What has been copied between the host and a device.
+    """Counts of what has been copied between the host and a device, and of launches.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ class Copied:
 
 
 class Device(Protocol):
-    """A device.
+    """The interface of a device.
 
     Attributes
     ----------
@@ -83,39 +84,39 @@ class Device(Protocol):
     def special(self) -> Any: ...
 
     def is_array(self, value: Any) -> bool:
-        """Whether a value is an array on this device."""
+        """Return whether a value is an array on this device."""
         ...
 
     def put(self, array: np.ndarray[Any, Any]) -> DeviceArray:
-        """A copy of an array of the host."""
+        """Return a copy on the device of an array of the host."""
         ...
 
     def fetch(self, array: DeviceArray) -> np.ndarray[Any, Any]:
-        """A copy on the host."""
+        """Return a copy on the host of an array of the device."""
         ...
 
     def read(self, array: DeviceArray) -> np.generic:
-        """The number that an array without axes holds."""
+        """Return the number in a 0-d array."""
         ...
 
     def adopt(self, value: Any) -> DeviceArray | None:
-        """The array that another library has on this device, without a copy; None for what is none."""
+        """Return the array that another library has on this device, without a copy, or None if there is none."""
         ...
 
     def errors(self) -> Any:
-        """A context in which the library raises what NumPy's linear algebra raises."""
+        """Return a context in which the library raises what NumPy's linear algebra raises."""
         ...
 
     def scatter(self, name: str, array: DeviceArray, places: Any, values: Any) -> None:
-        """Add (or ``"max"``) values into places of an array, repeated ones too."""
+        """Combine values into elements of an array by ``"add"`` or ``"max"``; repeated indices are all applied."""
         ...
 
     def synchronize(self) -> None:
-        """Wait until everything is done."""
+        """Wait until all work on the device is done."""
         ...
 
     def on(self, stream: str) -> AbstractContextManager[Any]:
-        """Have what is done within go into another stream than that in which things are computed."""
+        """Return a context in which work goes into the named stream instead of the compute stream."""
         ...
 
     def fill(self, array: DeviceArray, source: np.ndarray[Any, Any]) -> None:
@@ -123,60 +124,60 @@ class Device(Protocol):
         ...
 
     def record(self) -> Event:
-        """The moment at which all is done that the stream has been given so far."""
+        """Record and return an event for all work that the current stream has been given so far."""
         ...
 
     def wait(self, event: Event) -> None:
-        """Have what the stream is given from now on wait for a moment in another one."""
+        """Make later work in the current stream wait for an event of another stream."""
         ...
 
     def finish(self, event: Event) -> None:
-        """Have the host wait."""
+        """Block the host until an event has happened."""
         ...
 
     def memory(self) -> tuple[int, int]:
-        """Bytes that are free, and bytes in all."""
+        """Return the number of free bytes and of all bytes."""
         ...
 
     @property
     def capability(self) -> tuple[int, int]:
-        """What kernels are compiled for."""
+        """Return the compute capability that kernels are compiled for."""
         ...
 
     def free(self) -> None:
-        """Give back what is kept for later and holds nothing."""
+        """Return cached, unused memory of the pool to the driver."""
         ...
 
     def address(self, array: DeviceArray) -> int:
-        """Where an array lies."""
+        """Return the address of an array on the device."""
         ...
 
     @property
     def driver(self) -> int:
-        """The version of what makes machine code of PTX."""
+        """Return the version of the driver that translates PTX into machine code."""
         ...
 
     def assembled(self, image: bytes) -> bytes | None:
-        """Machine code of PTX, for this device; None where it is made when a kernel is loaded, and only there."""
+        """Return the machine code of PTX for this device, or None where the driver makes it only when a kernel is loaded."""
         ...
 
     def load(self, image: bytes, name: str) -> Any:
-        """A kernel of PTX or of machine code."""
+        """Return the kernel of this name from PTX or machine code."""
         ...
 
     def launch(
         self, kernel: Any, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared: int = 0
     ) -> None:
-        """Start a kernel: arrays are passed as their addresses, NumPy's scalars as they are; LaunchError where it does not start."""
+        """Start a kernel: arrays are passed as their addresses, NumPy's scalars by value; raise LaunchError where it does not start."""
         ...
 
     def recorded(self, function: Callable[[], None]) -> Callable[[], None] | None:
-        """What a function launches, as one call, without launching it now; None where the device records nothing."""
+        """Return a function that repeats the launches of ``function``, recorded without launching now, or None if unsupported."""
         ...
 
 
 class Card:
-    """A GPU, by CuPy: its memory pool, its current stream, its libraries."""
+    """A GPU through CuPy: its memory pool, its current stream, its libraries."""
 
     def __init__(self) -> None:
         self._cupy = cupy = _cupy()
@@ -187,40 +188,40 @@ class Card:
         self.capability: tuple[int, int] = major, minor
         self.copied = Copied()
         self._streams: dict[str, Any] = {}
-        self._pinned: list[tuple[Event, Any]] = []  # what is copied from, until it is copied
+        self._pinned: list[tuple[Event, Any]] = []  # pinned buffers, kept until they have been copied
         AWAY.add(cupy.ndarray)
 
     @property
     def library(self) -> Any:
-        """CuPy."""
+        """Return CuPy."""
         return self._cupy
 
     @property
     def special(self) -> Any:
-        """CuPy's ``scipy.special``."""
+        """Return CuPy's version of ``scipy.special``."""
         return import_module("cupyx.scipy.special")
 
     def is_array(self, value: Any) -> bool:
-        """Whether a value is CuPy's."""
+        """Return whether a value is an array of CuPy's."""
         return isinstance(value, self._cupy.ndarray)
 
     def put(self, array: np.ndarray[Any, Any]) -> DeviceArray:
-        """A copy on the GPU."""
+        """Return a copy on the GPU of an array of the host."""
         self.copied.to_device += array.nbytes
         return self._cupy.asarray(np.ascontiguousarray(array).reshape(array.shape))
 
     def fetch(self, array: DeviceArray) -> np.ndarray[Any, Any]:
-        """A copy on the host."""
+        """Return a copy on the host of an array of the GPU."""
         self.copied.to_host += array.nbytes
         return self._cupy.asnumpy(array, order="C")
 
     def read(self, array: DeviceArray) -> np.generic:
-        """The number that an array without axes holds."""
+        """Return the number in a 0-d array."""
         self.copied.reads += 1
         return self._cupy.asnumpy(array)[()]
 
     def adopt(self, value: Any) -> DeviceArray | None:
-        """What another library has on the GPU, by ``__cuda_array_interface__`` or DLPack."""
+        """Return the GPU array of another library, by ``__cuda_array_interface__`` or DLPack."""
         if self.is_array(value):
             return value
         if hasattr(value, "__cuda_array_interface__"):
@@ -229,7 +230,7 @@ class Card:
 
     @contextmanager
     def errors(self) -> Generator[None]:
-        """LinAlgError where NumPy raises it; what the driver says of a GPU that fails is an error of ours."""
+        """Raise LinAlgError where NumPy does, and turn errors of the driver into DeviceError within the context."""
         with import_module("cupyx").errstate(linalg="raise"):
             try:
                 yield
@@ -237,7 +238,7 @@ class Card:
                 raise DeviceError(f"the GPU has failed: {error}", BROKEN) from error
 
     def scatter(self, name: str, array: DeviceArray, places: Any, values: Any) -> None:
-        """By atomic operations."""
+        """Combine values into elements of an array by atomic operations."""
         {"add": self._cupy.add, "max": self._cupy.maximum}[name].at(array, places, values)
 
     def synchronize(self) -> None:
@@ -246,14 +247,14 @@ class Card:
 
     @contextmanager
     def on(self, stream: str) -> Generator[None]:
-        """A stream that waits for no other, made when it is first asked for."""
+        """Make a stream current that waits for no other; it is created at its first use."""
         if stream not in self._streams:
             self._streams[stream] = self._cupy.cuda.Stream(non_blocking=True)
         with self._streams[stream]:
             yield
 
     def fill(self, array: DeviceArray, source: np.ndarray[Any, Any]) -> None:
-        """In pieces, by way of pinned memory: while one is on its way, the host prepares the next."""
+        """Copy an array in pieces through pinned memory: while one piece is copied, the host prepares the next."""
         self.copied.to_device += source.nbytes
         stream = self._cupy.cuda.get_current_stream()
         target, flat = array.reshape(-1), np.ascontiguousarray(source).reshape(-1)
@@ -267,39 +268,39 @@ class Card:
             self._pinned.append((self.record(), pinned))
 
     def record(self) -> Event:
-        """In the current stream."""
+        """Record and return an event in the current stream."""
         event = self._cupy.cuda.Event(disable_timing=True)
         event.record()
         return event
 
     def wait(self, event: Event) -> None:
-        """In the current stream."""
+        """Make the current stream wait for an event."""
         self._cupy.cuda.get_current_stream().wait_event(event)
 
     def finish(self, event: Event) -> None:
-        """By the driver."""
+        """Block the host until an event has happened."""
         event.synchronize()
 
     def memory(self) -> tuple[int, int]:
-        """As the driver says."""
+        """Return the free bytes, those cached in the pool included, and all bytes, as the driver reports them."""
         free, total = self._cupy.cuda.runtime.memGetInfo()
         return int(free) + int(self._cupy.get_default_memory_pool().free_bytes()), int(total)
 
     def free(self) -> None:
-        """What the pool keeps for later goes back to the driver."""
+        """Return the unused blocks of the pool to the driver."""
         self._cupy.get_default_memory_pool().free_all_blocks()
 
     def address(self, array: DeviceArray) -> int:
-        """As CUDA has it."""
+        """Return the CUDA address of an array."""
         return int(array.data.ptr)
 
     @property
     def driver(self) -> int:
-        """The newest CUDA that the driver is for."""
+        """Return the newest CUDA version that the driver supports."""
         return int(self._cupy.cuda.runtime.driverGetVersion())
 
     def assembled(self, image: bytes) -> bytes | None:
-        """By the driver's linker, which gives what it has made."""
+        """Return the machine code that the driver's linker makes of PTX, or None where the linker fails."""
         try:
             linker = self._cupy.cuda.function.LinkState()
             linker.add_ptr_data(image.rstrip(b"\0") + b"\0", "kernel.ptx")
@@ -309,7 +310,7 @@ class Card:
             return None
 
     def load(self, image: bytes, name: str) -> Any:
-        """By the driver, which translates PTX for the GPU."""
+        """Load PTX or machine code by the driver, which translates PTX for the GPU, and return the kernel of this name."""
         module = self._cupy.cuda.function.Module()
         module.load(image)
         return module.get_function(name)
@@ -317,7 +318,7 @@ class Card:
     def launch(
         self, kernel: Any, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared: int = 0
     ) -> None:
-        """On the current stream."""
+        """Launch a kernel on the current stream."""
         self.copied.launches += 1
         try:
             kernel(grid, block, tuple([a.data.ptr if self.is_array(a) else a for a in args]), shared_mem=shared)
@@ -325,14 +326,14 @@ class Card:
             raise LaunchError(f"the GPU does not start a kernel: {error}") from error
 
     def recorded(self, function: Callable[[], None]) -> Callable[[], None] | None:
-        """As a CUDA graph, captured on a stream of its own and launched on the current one."""
+        """Return the launches of ``function`` as a CUDA graph replayed on the current stream, or None on failure."""
         stream = self._cupy.cuda.Stream()
         try:
             with stream:
                 stream.begin_capture()
                 try:
                     function()
-                finally:  # a stream that goes on capturing would refuse what others do
+                finally:  # a stream left capturing would refuse the work of others
                     graph = stream.end_capture()
         except Exception as error:  # noqa: BLE001 (whatever a driver says: the kernels are launched one by one)
             tell_once(f"the GPU records no launches, which are made one by one: {type(error).__name__}: {error}")
@@ -350,12 +351,12 @@ in_use: Sequence[Device] = _device
 
 
 def use(device: Device | None) -> None:
-    """Have this device used from now on; None for the machine's own GPU."""
+    """Use this device from now on; None selects the machine's own GPU."""
     _device[:] = [] if device is None else [device]
 
 
 def current() -> Device:
-    """The device.
+    """Return the device in use.
 
     Raises
     ------
@@ -371,7 +372,7 @@ def current() -> Device:
 
 
 def is_there() -> bool:
-    """Whether there is a device; no sentence where there is none."""
+    """Return whether there is a device; unlike ``current``, never raise."""
     return bool(_device) or missing() is None
 
 
@@ -379,7 +380,7 @@ _missing: list[tuple[str, str] | None] = []
 
 
 def missing() -> tuple[str, str] | None:
-    """What a GPU needs and this machine lacks, and what to do; None where nothing is missing."""
+    """Return what a GPU needs and this machine lacks, with a remedy, or None where nothing is missing."""
     if not _missing:
         _missing.append(_looked())
     return _missing[0]

@@ -1,4 +1,4 @@
-"""The memory of the device: what a run needs at least is known before it begins, and what does not suffice is an error at a line."""
+"""Memory of the device: estimates what a run needs before it begins, and raises where it does not suffice, at the user's line."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tensormagic.ops.op import Value
 
 T = TypeVar("T")
 MEND = "Work on fewer rows at a time, use --dtype float32, or delete values on the GPU (del)."
-GATE = memory_limit.GATE  # bytes from which on the device is asked what is free
+GATE = memory_limit.GATE  # runs that need fewer bytes are not checked
 
 
 def afford(device: Device, needed: int, node: Node | None) -> None:
-    """Refuse a run that needs more than the device has left, before it begins.
+    """Raise before a run begins if it needs more memory than the device has left.
 
     Parameters
     ----------
@@ -44,14 +44,14 @@ spare: list[Callable[[], int]] = []
 
 
 def make_room(device: Device) -> int:
-    """Give back what can be had again: copies of what the host has, and what the pool keeps."""
+    """Free copies of what the host has and unused memory of the pool, and return how many bytes of copies were freed."""
     found = sum(give() for give in spare)
     device.free()
     return found
 
 
 def with_room(device: Device, made: Callable[[], T], node: Node | None = None, what: str = "") -> T:
-    """What asks for memory; where there is no room, once more after what can be had again has been given back.
+    """Return ``made()``; where it runs out of memory, make room and try once more.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def with_room(device: Device, made: Callable[[], T], node: Node | None = None, w
 
 
 def least(graph: Graph, values: Sequence[Value]) -> tuple[int, Node | None]:
-    """The bytes that the library needs at least, node by node, and the largest array."""
+    """Return the bytes that the library needs at least to run the graph node by node, and the node with the largest array."""
     return _least(graph, tuple(bind(graph, values).items()))
 
 
@@ -83,8 +83,8 @@ def _least(graph: Graph, sizes: tuple[tuple[Hashable, int], ...]) -> tuple[int, 
 
 
 def short(device: Device, error: MemoryError, node: Node | None, what: str = "") -> MemoryShortError:
-    """What a device raises where it has no more memory, as an error at the line of the node that asked for it."""
-    asked = getattr(error, "_size", 0)  # CuPy's name for it
+    """Return the error to raise where the device has no more memory, with the line of the node that asked for it."""
+    asked = getattr(error, "_size", 0)  # the number of bytes that CuPy asked for
     make_room(device)
     free, total = device.memory()
     of = f" for {what}" if what else ""
@@ -100,7 +100,7 @@ def short(device: Device, error: MemoryError, node: Node | None, what: str = "")
 
 
 def give_back(device: Device, error: BaseException) -> None:
-    """Give back what a failed run has left in the frames of its traceback, and what the pool keeps for later."""
+    """Free the values that the frames of a failed run's traceback hold, and the unused memory of the pool."""
     seen: BaseException | None = error
     while seen is not None:
         traceback.clear_frames(seen.__traceback__)

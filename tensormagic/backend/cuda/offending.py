@@ -1,4 +1,4 @@
-"""Which operations of a graph run on the host, and have arrays copied for that: known before anything runs."""
+"""Find, before anything runs, the operations of a graph that run on the host and need arrays copied for that."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tensormagic.ops.effects.telling import TELL
 from tensormagic.ops.leaf import CONSTANT, SIZE
 from tensormagic.ops.reverse.tape import EMPTY
 
-CHECKS = frozenset([REQUIRE, SETTLED])  # the first operand, where the second holds
+CHECKS = frozenset([REQUIRE, SETTLED])  # return their first operand, and check the second
 CONTROL = frozenset([CHECK, TELL, DRAW, SEED, SIZE, CONSTANT, EMPTY])
 
 
@@ -35,7 +35,7 @@ def _is_large(node: Node) -> bool:
 
 
 def why_on_host(node: Node) -> str:
-    """Why an operation runs on the host, with arrays copied for that; nothing for one that the device does."""
+    """Return why an operation runs on the host with arrays copied for it, or "" if the device runs it."""
     op = node.op
     if not _is_large(node) or op.kind in {"region", "leaf"} or tapes.is_on_tapes(node):
         return ""
@@ -47,7 +47,7 @@ def why_on_host(node: Node) -> str:
 
 
 def offenders(graph: Graph, sites: Callable[[Node], Sequence[site.Site]] = site.of) -> list[transfers.Hidden]:
-    """The operations of a graph that run on the host, and have arrays copied for that."""
+    """Return the operations of a graph that run on the host and need arrays copied for that."""
     found: dict[str, transfers.Hidden] = {}
     for node in _nodes(graph):
         if node.op.name not in found and (why := why_on_host(node)):
@@ -56,7 +56,7 @@ def offenders(graph: Graph, sites: Callable[[Node], Sequence[site.Site]] = site.
 
 
 def hidden(node: Node, why: str, spans: Sequence[site.Site]) -> transfers.Hidden:
-    """What is told of an operation that the host does, and why."""
+    """Return the description of the copy that an operation on the host needs, with the reason and a remedy."""
     drawn = node.op is DRAW
     if node.op is TELL:
         printed = next(a for a in node.args[1:] if a.type.shape)

@@ -1,4 +1,4 @@
-"""What runs a graph on a GPU, for display: kernels with the nodes that they compute, loops, and calls of the library, in order."""
+"""Describe for display what runs a graph on a GPU, in order: kernels with the nodes that they compute, loops, and library calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Text = list[tuple[str, Node | None]]
 
 @dataclass(frozen=True)
 class Outline:
-    """The steps of a graph on a GPU, as those of `Plan`.
+    """The steps of a graph on a GPU, with the fields of a `Plan` that displays read.
 
     Parameters
     ----------
@@ -45,13 +45,13 @@ class Outline:
 
     @staticmethod
     def is_slow(node: Node) -> bool:
-        """Whether the host computes a step, with copies."""
+        """Return whether the host computes a step, which needs copies."""
         return bool(why_on_host(node))
 
 
 @for_device
 def outlined(graph: Graph) -> Outline:
-    """What runs a rewritten graph on a GPU."""
+    """Return the outline of what runs a rewritten graph on a GPU."""
     found = planned(graph)
     if found is None:
         left = tuple(n for n in graph.nodes if n.args)
@@ -81,7 +81,7 @@ def _kernel(step: Kernel | Node, text: Text, nodes: tuple[Node, ...]) -> Planned
 
 
 def _places(graph: Graph, of: Planned) -> tuple[dict[Node, Node], dict[Kernel | Node, tuple[Node, ...]]]:
-    """What the nodes of the plan are in the graph, and the nodes of the graph that each step computes."""
+    """Return for nodes of the plan their nodes in the graph, and for each step the nodes of the graph that it computes."""
     own = [n for n in graph.nodes if n.args and len(n.types) == 1]
     here: dict[Node, Node] = {}
     for node, simple in zip(own, simple_on_device(own), strict=True):
@@ -96,7 +96,7 @@ def _places(graph: Graph, of: Planned) -> tuple[dict[Node, Node], dict[Kernel | 
 
 
 def _text(of: Planned, step: Kernel | Node) -> Iterator[tuple[str, Node | None]]:
-    """The lines of the kernels of a step, each with the node that it is for; none where the library computes it."""
+    """Yield the lines of the kernels of a step, each with the node that it computes; nothing where the library computes the step."""
     if isinstance(step, Kernel):
         yield from _lines(of.launches[step] or ())
     elif step.op in LOOPS:

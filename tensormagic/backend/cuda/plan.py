@@ -1,4 +1,4 @@
-"""The steps of a graph for a GPU: loops and branches are never parts of kernels, but where one thread runs all of one.
+"""Plan the steps of a graph for a GPU: loops and branches are steps of their own, but where one thread runs a whole loop.
 
 Complex numbers are added up by their parts: two sums of one pass.
 """
@@ -17,30 +17,30 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, replaced, topological
 from tensormagic.ops.fold import SUM
 
-DRIVEN = -(1 << 40)  # marks the regions of plans for a GPU: those of plans for the processor may be kernels
+DRIVEN = -(1 << 40)  # marks regions in plans for a GPU, which are no kernels; those in plans for the processor may be
 
 
 @for_device
 def plan_device(graph: Graph, changed: Iterable[int] = ()) -> Arranged:
-    """The steps of a closed graph; the parameters whose numbers are ``changed`` belong to it."""
+    """Return the steps of a closed graph; parameters numbered in ``changed`` belong to the graph and may be stored into."""
     carries = [graph.parameters[k] for k in changed]
     return arranged(graph, simple_on_device([*graph.results, *graph.checked]), carries, apart=True)
 
 
 @for_device
 def simple_on_device(nodes: Sequence[Node]) -> list[Node]:
-    """The same nodes in simpler ops, with regions that are library nodes."""
+    """Return the nodes lowered to simpler ops, with regions marked as steps outside kernels."""
     return _driven(in_wider(expand_all(nodes)))
 
 
 def plan_alone(graph: Graph, changed: Iterable[int] = ()) -> Arranged:
-    """The same steps with loops and branches as kernels, each of which one thread runs."""
+    """Return the steps of a graph in which loops and branches are kernels, each run by a single thread."""
     carries = [graph.parameters[k] for k in changed]
     return arranged(graph, in_wider(expand_all([*graph.results, *graph.checked])), carries, apart=True)
 
 
 def _driven(results: Sequence[Node]) -> list[Node]:
-    """The same results, with regions that are library nodes."""
+    """Return the results with their regions marked as steps outside kernels, and complex sums split into parts."""
     memo: dict[Node, Node] = {}
     for node in topological(results):
         new = replaced(node, memo)

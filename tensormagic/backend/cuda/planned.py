@@ -1,7 +1,7 @@
-"""Runs a graph by the kernels of its plan, and what has none by the library: kernels are compiled beside the first runs.
+"""Run a graph by the kernels of its plan, and by library calls where there is no kernel.
 
-The first runs of a graph are the library's, node by node; a graph that has taken long enough has its kernels compiled, and takes them
-from the run on for which they are ready.
+The library runs the first runs of a graph, node by node; a graph that has taken long enough has its kernels
+compiled beside those runs.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from tensormagic.ops.leaf import CONSTANT
 from tensormagic.ops.op import Value, as_form
 
 Compute = Callable[[Node, list[Value], Any], Value]
-ALIGNED = 16  # bytes on a boundary of which kernels read vectors
+ALIGNED = 16  # bytes of the alignment that vector loads of kernels need
 
 
 class Planned:
@@ -74,7 +74,7 @@ class Planned:
 
     @for_device
     def in_order(self, ranks: tuple[int, ...]) -> tuple[Sequence[Kernel | Node], dict[int, list[Node]]]:
-        """The steps in the order in which parameters arrive, and for each the arrays that nothing needs behind it."""
+        """Return the steps in the order in which parameters arrive, and for each step number the arrays that are dead after it."""
         if not ranks:
             return self.plan.steps, self._dies
         if ranks not in self._orders:
@@ -84,13 +84,13 @@ class Planned:
         return self._orders[ranks]
 
     def launched(self, step: Kernel | Node) -> tuple[Launch, ...] | None:
-        """The launches of a step; None where the library computes it."""
+        """Return the launches of a step, or None where the library computes it."""
         found = self.launches.get(step) if isinstance(step, Kernel) else None
         refused = self.codes.errors
         return None if found is None or (refused and any(one in refused for one in every(found))) else found
 
     def _deaths(self, steps: Sequence[Kernel | Node]) -> dict[int, list[Node]]:
-        """For each step the arrays that nothing needs behind it."""
+        """Return for each step number the arrays that nothing needs after it."""
         last: dict[Node, int] = {}
         for number, step in enumerate(steps):
             parts = step.steps if isinstance(step, Kernel) else [step]
@@ -107,7 +107,7 @@ class Planned:
 
     @for_device
     def peak(self, symbols: Mapping[Symbol, int]) -> tuple[int, Node | None]:
-        """The bytes that a run takes at once, beside what it is given, and the largest array; what depends on data counts as nothing."""
+        """Return the peak bytes of a run beside its inputs, and the node with the largest array; data-dependent sizes count as nothing."""
         live = most = 0
         largest: tuple[int, Node | None] = (0, None)
         taken: dict[Node, int] = {}
@@ -122,7 +122,7 @@ class Planned:
         return most, largest[1]
 
     def _stored(self, step: Kernel | Node) -> list[Node]:
-        """What a step has in memory: of a kernel what its launches have, and not what a thread keeps to itself."""
+        """Return the nodes that a step stores in memory: for a kernel those its launches have as arrays, not values in registers."""
         launches = self.launched(step)
         if launches is None:
             return [n for part in (step.steps if isinstance(step, Kernel) else [step]) for n in produced(part)]
@@ -140,7 +140,7 @@ def _bytes(node: Node, symbols: Mapping[Symbol, int]) -> int:
 
 
 def every(launches: Sequence[Launch]) -> Iterator[Launch]:
-    """Launches, with those that are there for other sizes."""
+    """Yield launches, with their alternatives for other sizes."""
     for one in launches:
         yield one
         yield from every(one.otherwise)
@@ -148,7 +148,7 @@ def every(launches: Sequence[Launch]) -> Iterator[Launch]:
 
 @lru_cache(maxsize=256)
 def planned(graph: Graph) -> Planned | None:
-    """The plan of a graph; None where it cannot be planned."""
+    """Return the plan of a graph, or None where it cannot be planned."""
     try:
         return Planned(graph)
     except Exception as error:  # noqa: BLE001 (the library runs it, node by node)
@@ -157,7 +157,7 @@ def planned(graph: Graph) -> Planned | None:
 
 
 class _Sizes(Mapping[Any, int]):
-    """The numbers of symbols, and of integers that are computed, as they are asked for."""
+    """A mapping from symbols and computed integers to their numbers, each looked up when asked for."""
 
     def __init__(self, symbols: Mapping[Symbol, int], value: Callable[[Node], Value]) -> None:
         self.symbols = symbols
@@ -173,11 +173,11 @@ class _Sizes(Mapping[Any, int]):
         return len(self.symbols)
 
     def __call__(self, size: Size) -> int:
-        """The number that a size is."""
+        """Return the number that a size evaluates to."""
         return size if isinstance(size, int) else evaluate(size, self.__getitem__)
 
     def atom(self, a: Any) -> int:
-        """The number of a symbol or a node."""
+        """Return the number of a symbol or a node."""
         return self[a]
 
 
@@ -209,7 +209,7 @@ class Execution:
 
     @for_device
     def run(self, symbols: Mapping[Symbol, int], values: Sequence[Value]) -> list[Value] | None:
-        """The results; None where a kernel has found something that only the library can say."""
+        """Return the results, or None where a kernel has set a fault flag, so that the library has to raise the error."""
         self.sizes = _Sizes(symbols, self.operand)
         self.held.update(zip(self.plan.graph.parameters, values, strict=True))
         arriving = self.arriving
@@ -243,7 +243,7 @@ class Execution:
         return bool(self.device.read(xp.any(xp.concatenate(self.faults))))
 
     def _at_line(self, launches: Sequence[Launch], kernel: Kernel) -> None:
-        """Launches; memory that does not suffice is an error at what they compute."""
+        """Run the launches of a kernel; running out of memory is an error at the line of what they compute."""
         try:
             self._launched(launches)
         except MemoryError as error:
@@ -252,10 +252,10 @@ class Execution:
             node = next((n for part in kernel.steps for n in produced(part)), None)
             raise memory.short(self.device, error, node) from error
 
-    # values
+    # values of nodes
 
     def operand(self, node: Node) -> Value:
-        """A value as the library takes it."""
+        """Return the value of a node in the form that the library takes."""
         if is_base(node) and node.op is not CONSTANT:
             if is_room(node):
                 return self._packed(node)
@@ -281,7 +281,7 @@ class Execution:
         return self.compute(node, [self.operand(a) for a in node.args], self.sizes)
 
     def _by_library(self, kernel: Kernel) -> None:
-        """What a kernel would compute, node by node."""
+        """Compute what a kernel would compute by library calls, node by node."""
         results = [n for step in kernel.steps for n in produced(step)]
         table: dict[Node, Value] = {}
 
@@ -300,7 +300,7 @@ class Execution:
                 check(step.guard, self.sizes.__getitem__)
 
     def _keep(self, node: Node, value: Value) -> None:
-        """Have a value in the array that it shares with others."""
+        """Store a value in the array of its owner, which other values may share."""
         owner = self.plan.memory.owner(node)
         if owner is not node and owner in self.held and node.type.shape:
             self._packed(owner)[...] = value
@@ -309,7 +309,7 @@ class Execution:
             self.packs.pop(owner, None)
 
     def _own(self, value: Value) -> Value:
-        """A value in memory of its own: what a kernel stores into, no other value may be a part of."""
+        """Return a value in memory of its own, copied if another value shares it, so that a kernel may store into it."""
         if isinstance(value, tuple):
             return tuple(map(self._own, value))
         if not self.device.is_array(value):
@@ -317,10 +317,10 @@ class Execution:
         shared = value.base is not None or any(value is other for other in self.held.values())
         return value.copy() if shared or not value.flags.c_contiguous else value
 
-    # kernels
+    # launches of kernels
 
     def _packed(self, node: Node) -> DeviceArray:
-        """The array of an owner as kernels read it; a new one where it has none yet."""
+        """Return the array of an owner in the layout that kernels read, allocated where there is none yet."""
         if node in self.packs:
             return self.packs[node]
         dtype = node.type.dtype

@@ -1,7 +1,8 @@
-"""Runs a closed graph with its arrays on a device: node by node through the table of library calls, control flow from the host.
+"""Run a closed graph with arrays on a device: node by node through the table of library calls, with control flow on the host.
 
-Numbers of Python's and NumPy's stay on the host and go to the device as arguments of its functions; a number that comes from data on
-the device stays there until control flow asks for it. What the library lacks is computed on the host, with copies that are counted.
+Numbers of Python's and NumPy's stay on the host and go to the device as arguments of its functions; a number that
+is computed from data on the device stays there until control flow asks for it. What the library lacks is computed
+on the host, with copies that are counted.
 """
 
 from __future__ import annotations
@@ -49,26 +50,28 @@ from tensormagic.ops.regions.loops import LOOP, WHILE, turning
 from tensormagic.ops.reverse.tape import Chosen, Tape
 from tensormagic.ops.update import ADD_AT, SET
 
-_MAKERS = frozenset([IOTA, BROADCAST])  # what makes an array of the device of numbers alone
+_MAKERS = frozenset([IOTA, BROADCAST])  # make an array on the device from numbers alone
 _SCATTERS = [SCATTER_SET, SCATTER_ADD, SCATTER_MULTIPLY, SCATTER_MAXIMUM, SCATTER_MINIMUM]
 _STORES = frozenset([SET, ADD_AT, ADD_ALONG_AXIS, *_SCATTERS])
-_ASIDE = frozenset([CHECK, TELL])  # the first operand as it is: the others are looked at
+_ASIDE = frozenset([CHECK, TELL])  # return their first operand unchanged, and look at the others
 _LOOPS = frozenset([LOOP, WHILE])
-_PENDING = 256  # checks that are looked at together
+_PENDING = 256  # checks that are pending before the device is asked about all of them at once
 
 
 class Runner:
-    """One run on a device: what :data:`tensormagic.ops.interpret.elsewhere` asks for the value of each step."""
+    """One run of a graph on a device; `tensormagic.ops.interpret` calls it for the value of each step."""
 
     def __init__(self, device: Device, arriving: Arriving | None = None) -> None:
         self.device = device
         self._arriving = arriving or Arriving(device)
         self._pending: list[tuple[DeviceArray, Raises, Node | None]] = []
-        self._copies: dict[int, tuple[Any, DeviceArray]] = {}  # of the host's arrays, as long as these live
+        self._copies: dict[
+            int, tuple[Any, DeviceArray]
+        ] = {}  # device copies of host arrays, by id, for as long as the host arrays live
         self._node: Node | None = None
         self._refused: set[Graph | tuple[Graph, str]] = (
             set()
-        )  # graphs that the library runs, or that are no kernel alone
+        )  # graphs left to the library, and (graph, "alone") for loops that no single thread may run
 
     def __call__(self, step: Step, given: list[Value], size: Any) -> Value:
         node = step.node
@@ -78,18 +81,19 @@ class Runner:
         return self._told(node, given, size)
 
     def _told(self, node: Node, given: list[Value], size: Any) -> Value:
-        """The value; an error tells of the node that it came from."""
+        """Return the value of a node, and attach the node to any error raised while it is computed."""
         try:
             return self.computed(node, given, size)
         except BaseException as error:
             if isinstance(error, MemoryError) and not isinstance(error, TensorError):
                 raise memory.short(self.device, error, node) from error
-            if getattr(error, "tensor_node", None) is None:  # not told by a node inside this one
-                error.tensor_node = node  # type: ignore[attr-defined] # where it came from, for whoever shows it
+            if getattr(error, "tensor_node", None) is None:  # not yet set by an inner node
+                # where the error came from, for its display
+                error.tensor_node = node
             raise
 
     def computed(self, node: Node, given: list[Value], size: Any) -> Value:
-        """The value of a node for these operands; what stores may store into those that only the list holds."""
+        """Return the value of a node for these operands; an op that stores may overwrite operands that only the list refers to."""
         self._arriving.need(given)
         consume = getattr(node.op, "consume", None)
         if consume is not None:
@@ -110,7 +114,7 @@ class Runner:
         return self._done(node, given, size)
 
     def _done(self, node: Node, given: list[Value], size: Any) -> Value:
-        """The value on the device: by a call of the library, by other ops, or by a step of the host."""
+        """Return the value of a node on the device: by a library call, by simpler ops, or by a step on the host."""
         if node.op in CONTROL or lacking(node):
             return self._by_host(node, given, size)
         instead = simpler(node)
@@ -121,9 +125,9 @@ class Runner:
         return self._called(node, given, size)
 
     def whole(self, graph: Graph, values: list[Value], moving: int | None) -> list[Value] | None:
-        """The results by kernels, where these are ready; None where the library is to go node by node.
+        """Return the results by kernels where these are ready, or None where the library is to run the graph node by node.
 
-        A body that has run in many iterations gets kernels as a graph does that has taken long.
+        The body of a loop gets kernels after enough iterations, as a graph does after enough time.
         """
         found = self._by_kernels(graph, values, moving)
         if found is None and moving is None:
@@ -131,7 +135,7 @@ class Runner:
         return found
 
     def ranks(self, graph: Graph) -> tuple[int, ...]:
-        """In which order the parameters of the graph that is run arrive."""
+        """Return the order in which the parameters of the graph arrive from the host."""
         return self._arriving.order.ranks if self._arriving.graph is graph else ()
 
     def _by_kernels(self, graph: Graph, values: list[Value], moving: int | None) -> list[Value] | None:
@@ -159,7 +163,7 @@ class Runner:
         return [formed(v, r.type) for v, r in zip(results, graph.results, strict=True)]
 
     def _repeated(self, node: Node, given: list[Value], size: Any) -> Value:
-        """A loop: by one kernel where it is small; else by the library, and, if that takes long, by launches once they are ready."""
+        """Run a loop: by one kernel if it is small, else by the library until launches for it are compiled."""
         found = self._by_one_thread(node, given)
         if found is not None:
             given.clear()
@@ -181,7 +185,7 @@ class Runner:
             turning.loops.pop()
 
     def _by_one_thread(self, node: Node, given: list[Value]) -> list[Value] | None:
-        """What a loop over few numbers leaves, by one kernel; None where that does not pay, or where only the library can say."""
+        """Return the results of a loop over few numbers by a single-thread kernel, or None where that does not pay or has failed."""
         body: Graph = node["body"]
         one = None if config.tier == "numpy" or (body, "alone") in self._refused else alone(node)
         if one is None:
@@ -240,7 +244,7 @@ class Runner:
                 plan.codes.start(cc)
         return state
 
-    # on the device
+    # values on the device
 
     def _is_here(self, value: Value) -> bool:
         if isinstance(value, Chosen):
@@ -250,7 +254,7 @@ class Runner:
         return self.device.is_array(value)
 
     def _instead(self, node: Node, instead: list[Node], given: list[Value], size: Any) -> Value:
-        """The value by other ops, of which the last has it."""
+        """Return the value of a node by running the simpler nodes ``instead``, the last of which holds it."""
         table = dict(zip(node.args, given, strict=True))
         for one in instead:
             values = [table[a] for a in one.args]
@@ -269,14 +273,14 @@ class Runner:
         return value.astype(dtype) if self.device.is_array(value) and value.dtype != dtype else value
 
     def _operand(self, value: Value, node: Node) -> Value:
-        """An operand as the library takes it: an array of the device, or a number of NumPy's."""
+        """Return an operand in the form that the library takes: an array of the device, or a NumPy scalar."""
         if len(node.types) > 1 or self.device.is_array(value):
             return value
         array = np.asarray(value)
         return self._put(array) if array.ndim else array.astype(node.type.dtype)[()]
 
     def _put(self, array: np.ndarray[Any, Any]) -> DeviceArray:
-        """A copy of an array of the host; the same one again as long as that lives."""
+        """Return the copy on the device of an array of the host; it is reused as long as that array lives."""
         known = self._copies.get(id(array))
         if known is not None and known[0]() is array:
             return known[1]
@@ -286,7 +290,7 @@ class Runner:
         return made
 
     def _owned(self, given: list[Value]) -> DeviceArray:
-        """The array that a store goes into: the operand itself, where nothing else has it."""
+        """Return the array to store into: the operand itself if nothing else refers to it, else a copy."""
         value = given[0]
         if not self.device.is_array(value):
             return self.device.put(np.asarray(value))
@@ -294,7 +298,7 @@ class Runner:
         own = is_alone(given) and given[0].base is None and given[0].flags.c_contiguous
         return given[0] if own else given[0].copy()
 
-    # checks
+    # pending checks
 
     def _fails(self, flag: DeviceArray, raises: Raises) -> None:
         self._pending.append((flag, raises, self._node))
@@ -302,7 +306,7 @@ class Runner:
             self.look()
 
     def look(self) -> None:
-        """Raise the first error among those that the device has found since this was last asked."""
+        """Raise the first error that the device has found since checks were last looked at."""
         pending, self._pending = self._pending, []
         if not pending:
             return
@@ -321,7 +325,7 @@ class Runner:
                 raise
 
     def _checked(self, node: Node, given: list[Value]) -> Value:
-        """The first operand; whether the second holds is looked at later."""
+        """Return the first operand; whether the second holds is checked later."""
         value, holds = given
         xp = self.device.library
         self._node = node
@@ -336,7 +340,7 @@ class Runner:
         return value
 
     def _aside(self, node: Node, given: list[Value]) -> Value:
-        """The first operand, which nobody looks at, once the others have been: a check that holds reads one flag."""
+        """Return the first operand of a check or a print, after evaluating it; a check that holds reads one flag only."""
         value, *rest = given
         self.look()
         holds = rest[0] if node.op is CHECK else False
@@ -345,10 +349,10 @@ class Runner:
         node.op.numpy(None, *map(self.host, rest), **node.params)
         return value
 
-    # on the host
+    # steps on the host
 
     def _on_host(self, node: Node, given: list[Value], size: Any) -> Value:
-        """What has nothing to do with the device; what random generators draw goes there."""
+        """Compute a node whose operands are on the host; arrays that random generators draw are copied to the device."""
         if node.op in {CHECK, TELL}:
             self.look()
         if node.op is DRAW and (here := draws.drawn(self.device, node, given, size)) is not None:
@@ -362,7 +366,7 @@ class Runner:
         return value
 
     def _by_host(self, node: Node, given: list[Value], size: Any) -> Value:
-        """What the device does not do: its operands are copied to the host, and its result back."""
+        """Compute on the host what the device cannot: copy the operands to the host, and the result back."""
         self.look()
         fetched = [self.host(v) for v in given]
         given.clear()
@@ -370,7 +374,7 @@ class Runner:
         return self._back(value) if node.op not in {DRAW, SEED} else value
 
     def host(self, value: Value) -> Value:
-        """A value on the host: tapes with their entries."""
+        """Return a value copied to the host, including the entries of tuples and tapes."""
         if self.device.is_array(value):
             return copied_out(self.device, value) if value.ndim else self.device.read(value)
         if isinstance(value, tuple):
@@ -395,7 +399,7 @@ class Runner:
 def run(
     graph: Graph, values: Sequence[Value], device: Device | None = None, arriving: Arriving | None = None
 ) -> list[Value]:
-    """The results of a closed graph for values of its parameters: arrays that lie on the device, or arrive there, stay there."""
+    """Return the results of a closed graph for values of its parameters; arrays on the device stay there."""
     device = device or current()
     runner = Runner(device, arriving)
     token = elsewhere.set(runner)
@@ -420,7 +424,7 @@ def run(
 
 
 def _launched(run: Callable[..., list[Value] | None], *given: Any) -> list[Value] | None:
-    """What launches give; None where the device does not start one: the library begins again from what these began with."""
+    """Return ``run(*given)``, or None where a launch fails, after which the library starts again from the same operands."""
     try:
         return run(*given)
     except LaunchError as error:
@@ -435,30 +439,30 @@ def _noted(graph: Graph, seconds: float) -> None:
 
 
 def _pays(graph: Graph) -> bool:
-    """Whether a graph has taken so long, in all runs together, that its kernels are worth compiling."""
+    """Return whether a graph has taken so long, over all runs, that its kernels are worth compiling."""
     return config.tier == "numba" or _spent.get(graph, 0.0) > max(WORTH_COMPILING, PLANNING * len(graph.nodes))
 
 
 def _will_pay(graph: Graph, iterations: int) -> bool:
-    """Whether so many more iterations take so long that its kernels are worth compiling."""
+    """Return whether so many more iterations take so long that the kernels are worth compiling."""
     return iterations * ITERATION > max(COMPILING, PLANNING * len(graph.nodes))
 
 
 def _is_light(graph: Graph, moving: int) -> bool:
-    """Whether nothing that takes long is the same in every iteration: the library computes that once, and a plan in each iteration."""
+    """Return whether a body has no expensive loop-invariant part, which the library hoists and a plan repeats in each iteration."""
     return all(s.node.op.kind in {"move", "leaf"} or not s.node.types[0].shape for s in schedule(graph, moving).once)
 
 
-_spent: dict[Graph, float] = {}  # seconds that the library has taken for a graph, in all runs together
+_spent: dict[Graph, float] = {}  # seconds that library calls have taken for a graph, over all runs
 KEPT = 256
-WORTH_COMPILING = 1e-3  # seconds of the library's time above which a graph gets kernels
-COMPILING = 0.5  # seconds that the kernels of a loop are taken for
-ITERATION = 2e-4  # seconds that an iteration of a loop is taken for
-PLANNING = 1e-4  # seconds that planning takes for each node: the library's time is to have cost as much before
+WORTH_COMPILING = 1e-3  # seconds of library calls after which the kernels of a graph are compiled
+COMPILING = 0.5  # estimated seconds to compile the kernels of a loop
+ITERATION = 2e-4  # estimated seconds of one iteration of a loop
+PLANNING = 1e-4  # estimated seconds of planning per node: library calls have to have taken as long before
 
 
 def _apart(device: Device, results: list[Value], values: Sequence[Value]) -> list[Value]:
-    """Results of which none is an operand, or a part of something larger that would stay in memory with it."""
+    """Return the results, copied where one is an operand or a view into a larger array, which would stay in memory with it."""
     seen = {id(v) for v in values}
     found: list[Value] = []
     for one in results:

@@ -1,4 +1,4 @@
-"""The steps of a plan in the order in which inputs arrive, where that is another one than the plan's: see `arrivals`."""
+"""Sort the steps of a plan by the order in which inputs arrive, where that differs from the plan's (see `arrivals`)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Launched = Callable[[Step], Iterable[Launch]]
 def by_arrival(
     steps: Sequence[Step], owner: Callable[[Node], Node], launched: Launched, ranks: Mapping[Node, int]
 ) -> list[Step]:
-    """The steps sorted by the last input that they wait for, else as they are.
+    """Return the steps, sorted stably by the last input that each waits for.
 
-    A step waits for what the steps before it wait for that have stored what it reads, or read or stored what it stores: memory that one
-    has when another is done with it stays so.
+    A step waits for the inputs that earlier steps wait for which store what it reads, or which read or store what
+    it stores; so memory that is reused stays so.
 
     Parameters
     ----------
@@ -32,8 +32,10 @@ def by_arrival(
     ranks
         For each parameter its place among those that arrive.
     """
-    stored = {owner(n): rank for n, rank in ranks.items()}  # by memory: what its content waits for
-    touched: dict[Node, int] = {}  # and what it waits for whoever has read it
+    stored = {
+        owner(n): rank for n, rank in ranks.items()
+    }  # per buffer, the rank of the last input that its content waits for
+    touched: dict[Node, int] = {}  # per buffer, the rank of the last step that has read or stored it
     found: list[tuple[int, int]] = []
     for number, step in enumerate(steps):
         reads, stores = (set(map(owner, nodes)) for nodes in _touched(step, list(launched(step))))
@@ -47,7 +49,7 @@ def by_arrival(
 
 
 def _touched(step: Step, launches: Sequence[Launch]) -> tuple[list[Node], list[Node]]:
-    """What a step reads, and what it stores."""
+    """Return what a step reads, and what it stores."""
     parts = step.steps if isinstance(step, Kernel) else [step]
     parameters = [p for one in launches for p in one.parameters]
     reads = [n for part in parts for n in needed(part)] + [p.node for p in parameters if isinstance(p, Array)]

@@ -1,7 +1,7 @@
-"""Copies beside computing: inputs come in on a stream of their own, values go out on another, and events order what has to be.
+"""Overlap copies with computation: inputs come in on one stream, values go out on another, and events order what has to be.
 
-What is computed is in one stream, that in which the library and the kernels are launched. Memory belongs to that stream: an array that
-is copied in is asked for there, and the copy waits for it; what computes with the array waits for the copy, at its first use.
+Computation is in one stream, in which the library and the kernels are launched. Memory belongs to that stream: the
+array for an input is allocated there, and the copy waits for that; the first use of the array waits for the copy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ IN, OUT = "in", "out"
 class Arriving:
     """Arrays that are being copied to the device, in the order in which they are needed.
 
-    An event says that one is complete, and all before it, since one stream copies them.
+    As one stream copies them, the event of one array says that all before it are complete, too.
 
     Parameters
     ----------
@@ -32,30 +32,30 @@ class Arriving:
     def __init__(self, device: Device, graph: Graph | None = None, order: Order = NO_ORDER) -> None:
         self.graph, self.order = graph, order
         self._device = device
-        self._numbers: dict[int, int] = {}  # by the identity of arrays, which are held below
+        self._numbers: dict[int, int] = {}  # index into ``_events`` by id of the array, which ``_events`` keeps alive
         self._events: list[tuple[DeviceArray, Event]] = []
         self._arrived = 0
 
     def copy(self, targets: Sequence[DeviceArray], arrays: Sequence[np.ndarray[Any, Any]]) -> None:
-        """Have arrays copied into new ones, the first one first; they are to be computed with once they have been needed here."""
+        """Start copying arrays into new ones, in order; call ``need`` before computing with them."""
         if not targets:
             return
         device = self._device
         there = device.record()
         with device.on(IN):
-            device.wait(there)  # whoever had this memory before has done with it
+            device.wait(there)  # until earlier users of this memory are done
             for target, array in zip(targets, arrays, strict=True):
                 device.fill(target, array)
                 self._events.append((target, device.record()))
                 self._numbers[id(target)] = len(self._events)
 
     def need(self, values: Iterable[Any]) -> None:
-        """Have what is launched from now on wait for those of the values that are on their way."""
+        """Make later launches wait for those of the values that are still being copied."""
         if self._arrived < len(self._events):
             self._wait(max((self._numbers.get(id(v), 0) for v in values), default=0))
 
     def need_all(self) -> None:
-        """The same for all that are on their way; whoever takes them later has nothing to wait for."""
+        """Make later launches wait for all arrays that are still being copied."""
         self._wait(len(self._events))
 
     def _wait(self, number: int) -> None:
@@ -65,7 +65,7 @@ class Arriving:
 
 
 def copied_out(device: Device, array: DeviceArray, after: Event | None = None) -> np.ndarray[Any, Any]:
-    """A copy on the host of a value that is complete ``after`` an event: it waits for nothing that is computed behind that."""
+    """Return a copy on the host of a value that is complete ``after`` an event, without waiting for later computation."""
     made = device.record() if after is None else after
     with device.on(OUT):
         device.wait(made)

@@ -1,4 +1,4 @@
-"""Copies between the host and the device that nobody has asked for: told once for each variable and direction, or refused by name."""
+"""Warn of copies between host and device that nobody has asked for, once for each variable and direction, or refuse them by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tensormagic.ir.errors import HiddenTransferWarning, TransferError
 from tensormagic.ir.site import Site
 from tensormagic.ir.type import hint
 
-POLICIES = ("warn", "explicit", "refuse")  # the strictest last
+POLICIES = ("warn", "explicit", "refuse")  # from the most permissive to the strictest
 Direction = Literal["to the device", "to the host"]
 
 
@@ -54,7 +54,7 @@ _told: set[tuple[str, str]] = set()
 
 @contextmanager
 def asked_for() -> Generator[None]:
-    """While something is copied because somebody has asked for it."""
+    """Mark copies made within the context as asked for."""
     token = _asked.set(True)
     try:
         yield
@@ -63,12 +63,12 @@ def asked_for() -> Generator[None]:
 
 
 def forget() -> None:
-    """Tell of every variable anew."""
+    """Forget which warnings were given, so that each is given again."""
     _told.clear()
 
 
 def inputs(found: Sequence[Hidden]) -> None:
-    """Inputs are about to be copied to the device: refused, unless copies are to be told only."""
+    """Warn that inputs are about to be copied to the device, or refuse, unless the policy is to warn only."""
     if _asked.get():
         return
     if config.transfers != "warn":
@@ -77,7 +77,7 @@ def inputs(found: Sequence[Hidden]) -> None:
 
 
 def fallbacks(found: Sequence[Hidden]) -> None:
-    """Operations that the device does not do are about to run on the host: refused where nothing may be copied."""
+    """Warn that operations are about to run on the host, or refuse where nothing may be copied."""
     if _asked.get():
         return
     if config.transfers == "refuse":
@@ -86,7 +86,7 @@ def fallbacks(found: Sequence[Hidden]) -> None:
 
 
 def result(found: Hidden, *, number: bool) -> None:
-    """A value is about to be copied to the host; a number is no hidden copy, but where nothing may be copied."""
+    """Warn that a value is about to be copied to the host, or refuse; a single number is refused only by the strictest policy."""
     if _asked.get() or (number and config.transfers != "refuse"):
         return
     if config.transfers != "warn":
@@ -121,7 +121,7 @@ def tell(found: Iterable[Hidden]) -> None:
 
 
 def type_text(of: Any) -> str:
-    """``float64[3, 4], 96 bytes``, of an array or of a type; without the bytes where a size is not known."""
+    """Return ``float64[3, 4], 96 bytes`` for an array or a type; without the bytes where a size is unknown."""
     sizes = [hint(s) for s in of.shape]
     known = [s for s in sizes if s is not None]
     count = f", {math.prod(known) * of.dtype.itemsize:,} bytes" if len(known) == len(sizes) else ""

@@ -16,7 +16,7 @@ _KNOWN = {"np", "math"}  # what a helper may read from outside
 
 @lru_cache(maxsize=256)
 def helper_lines(function: Callable[..., Any], name: str) -> tuple[str, ...]:
-    """The source of ``function`` under another name, without annotations; empty if it needs more than NumPy.
+    """Return the source of ``function`` under another name, without annotations; empty if it needs more than NumPy.
 
     Examples
     --------
@@ -38,12 +38,12 @@ def helper_lines(function: Callable[..., Any], name: str) -> tuple[str, ...]:
 
 
 def is_lambda(function: Any) -> bool:
-    """Whether a function is a lambda."""
+    """Return whether a function is a lambda."""
     return getattr(function, "__name__", "") == "<lambda>"
 
 
 def _definition(function: FunctionType) -> ast.FunctionDef | None:
-    """The definition of a function; a lambda (if only one on its line has these parameters) as a function of one line; else None."""
+    """Return the definition of a function; a lambda (if only one on its line has these parameters) as a function of one line, or None."""
     if not is_lambda(function):
         found = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
         return found if isinstance(found, ast.FunctionDef) else None
@@ -59,7 +59,7 @@ def _definition(function: FunctionType) -> ast.FunctionDef | None:
 
 
 def _foreign(definition: ast.FunctionDef) -> set[str]:
-    """The names that a definition reads beside NumPy's, Python's and its own, not counting annotations."""
+    """Return the names that a definition reads beside NumPy's, Python's and its own, not counting annotations."""
     code = [n for statement in definition.body for n in ast.walk(statement)]
     noted = {id(n) for note in _annotations(code) for n in ast.walk(note)}
     names = [n for n in code if isinstance(n, ast.Name) and id(n) not in noted]
@@ -68,7 +68,7 @@ def _foreign(definition: ast.FunctionDef) -> set[str]:
 
 
 def _annotations(code: Iterable[ast.AST]) -> Iterator[ast.expr]:
-    """The annotations of variables and of functions."""
+    """Yield the annotations of variables and of functions."""
     for node in code:
         if isinstance(node, ast.AnnAssign):
             yield node.annotation
@@ -77,7 +77,7 @@ def _annotations(code: Iterable[ast.AST]) -> Iterator[ast.expr]:
 
 
 def _bound(node: ast.AST) -> set[str]:
-    """The names that a function, a lambda or an import binds."""
+    """Return the names that a function, a lambda or an import binds."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return {(a.asname or a.name).partition(".")[0] for a in node.names}
     own = {node.name} if isinstance(node, ast.FunctionDef) else set[str]()

@@ -42,7 +42,7 @@ class Plan:
 
 
 def plan(nodes: Sequence[Node], stays: Collection[Node]) -> Plan:
-    """The plan for ``nodes``, in order; those in ``stays`` are results, or checked."""
+    """Return the plan for ``nodes``, in order; those in ``stays`` are results, or checked."""
     found = [n for n in nodes if n.op is where and _is_of_a_rule(n)]
     if not found:
         return Plan(nodes)
@@ -75,7 +75,7 @@ def plan(nodes: Sequence[Node], stays: Collection[Node]) -> Plan:
 
 
 def _is_worth_it(node: Node, alone: Collection[Node]) -> bool:
-    """Whether computing a side takes longer than testing the condition."""
+    """Return whether computing a side takes longer than testing the condition."""
     if not node.type.shape and not any(t.shape for n in alone for a in n.args for t in a.types):
         return False
     return sum(weight(n) for n in alone if n.op.kind not in {"leaf", "move"}) >= _LEAST
@@ -86,7 +86,7 @@ def _is_of_a_rule(node: Node) -> bool:
 
 
 def _alone(side: Node, node: Node, reads: Mapping[Node, Sequence[Node]], stays: Collection[Node]) -> set[Node]:
-    """The nodes that only ``node`` needs, through this operand."""
+    """Return the nodes that only ``node`` needs, through this operand."""
     found: set[Node] = set()
     left: dict[Node, int] = {}
     stack = [side] if node.args.count(side) == 1 and set(reads.get(side, ())) == {node} else []
@@ -103,7 +103,7 @@ def _alone(side: Node, node: Node, reads: Mapping[Node, Sequence[Node]], stays: 
 
 
 def _ordered(nodes: Sequence[Node], first: dict[Node, list[Node]]) -> list[Node]:
-    """The nodes, with conditions and all that these need before what they choose between."""
+    """Return the nodes, with conditions and all that these need before what they choose between."""
     among, done, found = set(nodes), set[Node](), list[Node]()
     for node in nodes:
         stack = [node]
@@ -136,18 +136,18 @@ class Looks:
         self._known: dict[Node, bool | None] = {}
 
     def leaves_out(self, node: Node) -> bool:
-        """Whether nothing needs ``node``."""
+        """Return whether nothing needs ``node``."""
         skips = self._skips.get(node)
         return skips is not None and any(self._all_are(c) is holds for c, holds in skips)
 
     def taken(self, node: Node) -> Node | None:
-        """The operand that is the result everywhere, if the condition is uniform; None otherwise, and for other nodes."""
+        """Return the operand that is the result everywhere, if the condition is uniform; None otherwise, and for other nodes."""
         ways = self._choices.get(node)
         holds = None if ways is None else self._all_are(node.args[0])
         return None if ways is None or holds is None else ways.get(holds)
 
     def _all_are(self, condition: Node) -> bool | None:
-        """Whether a condition holds everywhere (True) or nowhere (False); None if it varies."""
+        """Return whether a condition holds everywhere (True) or nowhere (False), or None if it varies."""
         if condition not in self._known:
             if condition not in self._table:  # nothing needs it: it is on such a side itself
                 return None

@@ -21,7 +21,7 @@ Run = Callable[..., list[Any]]
 
 
 def compile(graph: Graph) -> Run:
-    """A function that maps the parameters' values to the list of results.
+    """Return a function that maps the parameters' values to the list of results.
 
     The caller has checked the guards: ``run(sizes, *values)`` takes the sizes that :meth:`Graph.bind` returned.
     """
@@ -79,13 +79,13 @@ def _check(graph: Graph, guards: Iterable[Guard], size: sizer) -> None:
 
 
 def _needed(node: Node, guards: Iterable[Guard], sides: one_sided_choices.Plan) -> tuple[Node, ...]:
-    """What a node needs: operands, nodes in sizes and guards, and the conditions that may leave it out."""
+    """Return what a node needs: operands, nodes in sizes and guards, and the conditions that may leave it out."""
     sizes = [n for a, _, b in guards for n in (*nodes_of(a), *nodes_of(b))]
     return (*node.needs, *sizes, *(condition for condition, _ in sides.skips.get(node, ())))
 
 
 def least_seconds(graph: Graph, sizes: Mapping[Any, int], values: Sequence[Any] = ()) -> float:
-    """A lower bound of the time of loops whose number of iterations is known before the run."""
+    """Return a lower bound of the time of loops whose number of iterations is known before the run."""
     regions = [n for n in graph.nodes if n.op.kind == "region"]
     if not regions:
         return 0.0
@@ -102,7 +102,7 @@ _STEP = 3e-7  # seconds of a node in an iteration
 
 
 def _count(node: Node, sizes: Mapping[Any, int], known: Mapping[Node, Any]) -> int:
-    """The number of iterations; 1 if it is not known."""
+    """Return the number of iterations; 1 if it is not known."""
     if node.op is CONSTANT:
         return int(node["bits"].array())
     if node in known:
@@ -142,18 +142,18 @@ def owned(results: Sequence[Any], values: Sequence[Any]) -> list[Any]:
 
 
 def _order(array: np.ndarray[Any, Any]) -> Literal["K", "C"]:
-    """The layout of a copy: as the array, except C order for arrays that repeat elements (`np.broadcast_to`)."""
+    """Return the layout of a copy: as the array, except C order for arrays that repeat elements (`np.broadcast_to`)."""
     repeats = any(step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True))
     return "C" if repeats else "K"
 
 
 def _root(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array that owns the memory."""
+    """Return the array that owns the memory."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
 
 
 def evaluate_graph(graph: Graph, values: Sequence[Any]) -> list[Any]:
-    """The results of ``graph`` for values of its parameters, by NumPy."""
+    """Return the results of ``graph`` for values of its parameters, by NumPy."""
     return compile(graph)(graph.bind([np.shape(v) for v in values]), *values)

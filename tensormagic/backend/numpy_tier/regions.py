@@ -29,19 +29,19 @@ class Text(Protocol):
     names: dict[Node, str]
 
     def function(self, graph: Graph, name: str) -> list[str]:
-        """The lines of a function for an inner graph."""
+        """Return the lines of a function for an inner graph."""
         ...
 
     def size(self, size: Size) -> str:
-        """A size."""
+        """Return a size."""
         ...
 
     def dtype(self, node: Node) -> str:
-        """A node's dtype."""
+        """Return a node's dtype."""
         ...
 
     def shape(self, shape: tuple[Size, ...]) -> str:
-        """A shape."""
+        """Return a shape."""
         ...
 
 
@@ -49,7 +49,7 @@ class Text(Protocol):
 
 
 def _formed(text: str, t: Type) -> str:
-    """A number converted to Python's, to NumPy's, or to a rank-0 array."""
+    """Return a number converted to Python's, to NumPy's, or to a rank-0 array."""
     made = {"python": ".item()", "scalar": "[()]"}.get(t.form, "")
     return f"np.asarray({text}){made}"
 
@@ -60,7 +60,7 @@ def _given(text: Text, node: Node, wanted: Type) -> str:
 
 
 def results_text(names: Sequence[str], results: Sequence[Node]) -> str:
-    """The return value of an inner function, with numbers in the forms of their types."""
+    """Return the return value of an inner function, with numbers in the forms of their types."""
     return ", ".join(
         name
         if r.type.shape or r.type.form == "tape" or r.op in {CONSTANT, PARAMETER} or _has_form(r)
@@ -78,7 +78,7 @@ def _has_form(node: Node) -> bool:
 
 
 def region_lines(text: Text, node: Node, name: str) -> list[str]:
-    """The lines that assign ``name`` the value of a region, or a tuple of its values.
+    """Return the lines that assign ``name`` the value of a region, or a tuple of its values.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def _while(text: Text, node: Node, name: str) -> list[str]:
 
 
 def _starts(text: Text, args: Sequence[Node], body: Graph, carries: int, first: int) -> tuple[str, list[str]]:
-    """The initial carries as one text, and the constants."""
+    """Return the initial carries as one text, and the constants."""
     given = _operands(text, args, body, first)
     return given[0] if carries == 1 else f"({', '.join(given[:carries])})", given[carries:]
 
@@ -159,7 +159,7 @@ _REGIONS: dict[Operation, Callable[[Text, Node, str], list[str]]] = {
 
 
 def tape_text(text: Text, node: Node, args: Sequence[str]) -> str | None:
-    """The text of an operation on tapes; None for those of batches."""
+    """Return the text of an operation on tapes, or None for those of batches."""
     if len(node.args) > 1 and node.op is not ADD_TAPES and node.args[1].type.ndim:
         return None
     t = node.type
@@ -190,7 +190,7 @@ def tape_text(text: Text, node: Node, args: Sequence[str]) -> str | None:
 
 
 def scatter_lines(node: Node, name: str, args: Sequence[str]) -> list[str] | None:
-    """The lines that assign ``name`` an array with values stored by an integer array; None for other ops."""
+    """Return the lines that assign ``name`` an array with values stored by an integer array, or None for other ops."""
     if not isinstance(node.op, Store):
         return None
     x, indices, values = args

@@ -34,7 +34,7 @@ from tensormagic.ops.update import ADD_AT, SET
 
 
 def numpy_source(graph: Graph) -> str:
-    """The text of a function of the graph's parameters that computes its results with NumPy.
+    """Return the text of a function of the graph's parameters that computes its results with NumPy.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def numpy_source(graph: Graph) -> str:
 
 
 def numpy_parts(graph: Graph, name: str = "f") -> tuple[list[str], list[tuple[str, ...]], list[str]]:
-    """The parts of :func:`numpy_source`: imports, the lines of each helper function, and the function's own lines."""
+    """Return the parts of :func:`numpy_source`: imports, the lines of each helper function, and the function's own lines."""
     text = _Text(graph)
     results = text.written().results
     lines = text.lines_of(name, ", ".join(text.names[r] for r in results), checked=True)
@@ -63,7 +63,7 @@ class _Text:
         self.helpers: dict[str, tuple[str, ...]] = {}
 
     def function(self, graph: Graph, name: str) -> list[str]:
-        """The lines of a function for an inner graph."""
+        """Return the lines of a function for an inner graph."""
         inner = _Text(graph)
         inner.imports, inner.helpers = self.imports, self.helpers
         results = inner.written().results
@@ -79,7 +79,7 @@ class _Text:
         return self.graph
 
     def lines_of(self, name: str, results: str, *, checked: bool = False) -> list[str]:
-        """The function, after its statements are written; with ``checked``, it checks the sizes of its arguments."""
+        """Return the function, after its statements are written; with ``checked``, it checks the sizes of its arguments."""
         parameters = ", ".join(self.names[p] for p in self.graph.parameters)
         body = [*(self._guards() if checked else ()), *self.lines, f"return {results}"]
         used = set(re.findall(r"\w+", " ".join(body)))
@@ -148,7 +148,7 @@ class _Text:
         return text
 
     def dtype(self, node: Node) -> str:
-        """A node's dtype."""
+        """Return a node's dtype."""
         dtype = node.type.dtype
         if is_stored(dtype):
             self.imports.add("import ml_dtypes")
@@ -172,7 +172,7 @@ class _Text:
         return None
 
     def _called(self, node: Node, args: list[str], options: str = "") -> str | None:
-        """A call of the NumPy or SciPy function of an op, or its formula; else None."""
+        """Return a call of the NumPy or SciPy function of an op, or its formula, or None."""
         text: str = node.op.in_numpy
         if "scipy.special" in text:
             self.imports.add("import scipy.special")
@@ -247,7 +247,7 @@ class _Text:
         return None if is_lambda(node.op.numpy) else self._helped(node, f"{', '.join(args)}{options}")
 
     def _helped(self, node: Node, given: str) -> str | None:
-        """A call of a helper function in the text; None if that needs more than NumPy."""
+        """Return a call of a helper function in the text, or None if that needs more than NumPy."""
         name = f"{node.op.name}_"
         lines = helper_lines(node.op.numpy, name)
         if not lines:
@@ -280,16 +280,16 @@ class _Text:
         return ", ".join(parts) or "()"
 
     def _flipped(self, start: Size, length: Size, step: int) -> str:
-        """A backward slice; its stop is None if it lies before the axis."""
+        """Return a backward slice; its stop is None if it lies before the axis."""
         stop = f"({self.size(start)}) + ({self.size(length)}) * {step}"
         return f"slice({self.size(start)}, ({stop}) if ({stop}) >= 0 else None, {step})"
 
     def shape(self, shape: tuple[Size, ...]) -> str:
-        """A shape."""
+        """Return a shape."""
         return f"({''.join(f'{self.size(s)}, ' for s in shape)})"
 
     def size(self, size: Size) -> str:
-        """A size."""
+        """Return a size."""
         return python_text(size, self._atom)
 
     def _atom(self, atom: Any) -> str:

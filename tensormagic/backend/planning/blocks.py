@@ -46,7 +46,7 @@ def plan_block(
     *,
     inner: bool = False,
 ) -> Block:
-    """The steps that compute ``results``.
+    """Return the steps that compute ``results``.
 
     Parameters
     ----------
@@ -101,7 +101,9 @@ class _Attempt:
         nodes = topological([*results, *checked], stop=lambda n: n in there)
         kept = [r for r in results if r.type.shape or not is_leaf(r) or not (inner or r.op is CONSTANT)]
         self.roots = Roots(nodes, [*kept, *checked], there, forced)
-        self.computed = {n for n in nodes if kind_of(n) == "library"}  # before a region that reads it, and not in it
+        self.computed = {
+            n for n in nodes if kind_of(n) == "library"
+        }  # computed before a region that reads it, not inside
         for node in nodes:
             if self._has_stage(node):
                 self.roots.shorten(node)
@@ -140,7 +142,7 @@ class _Attempt:
         return [make_stage(node, self.roots.found)] if self._has_stage(node) else []
 
     def _has_stage(self, node: Node) -> bool:
-        """Whether a stage of this block stores ``node``."""
+        """Return whether a stage of this block stores ``node``."""
         kinds = {"item", "view", "base", "region", "library"}
         return node in self.roots.found and node not in self.there and kind_of(node) not in kinds
 
@@ -157,7 +159,7 @@ class _Attempt:
                 if waits and not self._reaches(step, check):
                     self._put_before(check, step)
 
-    # what is changed in place
+    # changes in place
 
     def order(self) -> set[Node]:
         """Order the steps; returns nodes that must be stored first (then another attempt is needed)."""
@@ -172,7 +174,7 @@ class _Attempt:
         return set()
 
     def _change(self, step: Step) -> set[Node]:
-        """Let a step change arrays in place, or begin with copies; returns nodes that must be stored."""
+        """Let a step change arrays in place, or mark them to be copied; return nodes that must be stored."""
         if isinstance(step, Stage) and step.written is not None:
             more = self._reread(step)
             if more:
@@ -192,7 +194,7 @@ class _Attempt:
         return set()
 
     def _reread(self, stage: Stage) -> set[Node]:
-        """Values that a store would read after having changed them."""
+        """Return nodes to store because a store would read them after having changed their operands."""
         base = stage.root.args[0]
         if all(index is not None and _safe(stage, index) for index in self._indices(stage, base)):
             return set()
@@ -202,7 +204,7 @@ class _Attempt:
         return parts
 
     def _indices(self, stage: Stage, value: Node) -> list[IndexTuple | None]:
-        """The indices at which a stage reads the array of ``value``, past contents included; None for a read through a view."""
+        """Return the indices at which a stage reads the array of ``value``, past contents included, or None for a read through a view."""
         owner = self.memory.owner(value)
         return [
             index if stored_below(node) is node else None
@@ -211,7 +213,7 @@ class _Attempt:
         ]
 
     def _is_untouched(self, reader: Step, step: Stage | Region, value: Node) -> bool:
-        """Whether a step stores only to places that ``reader`` does not read."""
+        """Return whether a step stores only to places that ``reader`` does not read."""
         if not isinstance(reader, Stage) or not isinstance(step, Stage) or "slices" not in step.root.params:
             return False
         if reader.written is not None and reader.root.args[0] is value:
@@ -263,7 +265,7 @@ class _Attempt:
         return False
 
     def _pieces(self, step: Step, value: Node, changer: Stage | Region) -> set[Node]:
-        """The slices of ``value`` that a step reads and ``changer`` changes, if they are smaller than the whole."""
+        """Return the slices of ``value`` that a step reads and ``changer`` changes, if they are smaller than the whole."""
         if not isinstance(step, Stage):
             return set()
         found: set[Node] = set()
@@ -301,7 +303,7 @@ class _Attempt:
                 return
 
     def _sorted(self) -> list[Step]:
-        """A topological order that otherwise keeps the given one; stores of constants come first."""
+        """Return a topological order that otherwise keeps the given one; stores of constants come first."""
         order = sorted(self.steps, key=lambda step: not _fills(step))
         number = {step: k for k, step in enumerate(order)}
         open_ = {step: len(earlier) for step, earlier in self.before.items()}
@@ -319,28 +321,28 @@ class _Attempt:
 
 
 def _reads_as_it_writes(step: Stage, array: Node) -> bool:
-    """Whether a map reads, of ``array``, only the element it computes, and not through a view."""
+    """Return whether a map reads, of ``array``, only the element it computes, and not through a view."""
     reads = [(n, index) for n, index in step.reads if stored_below(n) is array]
     return all(n is array and index == step.identity() for n, index in reads)
 
 
 def _fills(step: Step) -> bool:
-    """Whether a step stores a constant into a new array."""
+    """Return whether a step stores a constant into a new array."""
     return isinstance(step, Stage) and step.written is not None and not any(n.type.shape for n, _ in step.reads)
 
 
 def _shows(step: Step, value: Node) -> bool:
-    """Whether a step's result may be a view of ``value``."""
+    """Return whether a step's result may be a view of ``value``."""
     return isinstance(step, Node) and step.op is not CONTRACT and bool(value.type.shape)
 
 
 def _smaller(node: Node, value: Node) -> bool:
-    """Whether a part of an array may be smaller than the whole."""
+    """Return whether a part of an array may be smaller than the whole."""
     return node.type.size != value.type.size and node.op is not BROADCAST
 
 
 def _safe(stage: Stage, index: IndexTuple) -> bool:
-    """Whether what a store reads at ``index`` cannot have been changed by another iteration."""
+    """Return whether what a store reads at ``index`` cannot have been changed by another iteration."""
     written = stage.identity()
     if "slices" not in stage.root.params:
         return False
@@ -350,7 +352,7 @@ def _safe(stage: Stage, index: IndexTuple) -> bool:
 
 
 def _is_apart(part: Node, value: Node, changer: Stage | Region) -> bool:
-    """Whether a part of a value is disjoint from what a store changes."""
+    """Return whether a part of a value is disjoint from what a store changes."""
     if not isinstance(changer, Stage) or "slices" not in changer.root.params or stripped(part) is not value:
         return False
     domain, index = axes_of(part.type.shape)
@@ -367,13 +369,13 @@ def _spans(index: IndexTuple, stage: Stage) -> list[Span]:
 
 
 def _apart_of(left: Sequence[Span], right: Sequence[Span]) -> bool:
-    """Whether two slices are known to be disjoint."""
+    """Return whether two slices are known to be disjoint."""
     pairs = zip(left, right, strict=True)
     return any(is_at_least(low - last, 1) or is_at_least(first - high, 1) for (low, high), (first, last) in pairs)
 
 
 def _span(index: Index, domain: Sequence[Size]) -> Span:
-    """The first and last place along an axis that an index reaches."""
+    """Return the first and last place along an axis that an index reaches."""
     if index.variable is None:
         return index.offset, index.offset
     last = index.offset + index.step * (domain[int(index.variable[1:])] - 1)
@@ -384,7 +386,7 @@ def _span(index: Index, domain: Sequence[Size]) -> Span:
 
 
 def build_region(root: Node, memory: Memory, found: set[Node]) -> Region:
-    """The region of a node, over stored nodes outside."""
+    """Return the region of a node, over stored nodes outside."""
     build = _build_choice if root.op is COND else _build_repetition
     try:
         region = build(root, memory, found)
@@ -392,7 +394,7 @@ def build_region(root: Node, memory: Memory, found: set[Node]) -> Region:
         raise RefusedError(root) from None
     steps = [step for block in region.blocks.values() for step in block.steps]
     if any(isinstance(step, Stage) and MARK not in step.root.params for step in steps):
-        raise RefusedError(root)  # the same node may stand elsewhere, where it is computed at another time
+        raise RefusedError(root)  # the same node may also be computed elsewhere, at another time
     own = {*region.carries, region.index, *(n for _, n in region.results)}
     reads: dict[Node, None] = {}
     for block in region.blocks.values():
@@ -411,14 +413,14 @@ _serial = count()
 
 
 def _local(name: str, p: Node, like: Node) -> Node:
-    """A stand-in for a value that changes from iteration to iteration."""
+    """Return a stand-in for a value that changes from iteration to iteration."""
     return input_node(Source(name), Type(p.type.dtype, like.type.shape, p.type.form))
 
 
 def _block(
     graph: Graph, operands: Sequence[Node], memory: Memory, found: set[Node], carries: Sequence[Node | None]
 ) -> Block:
-    """The block of a graph over ``operands``; its results replace ``carries``."""
+    """Return the block of a graph over ``operands``; its results replace ``carries``."""
     expanded = expand_all([*graph.results, *graph.checked], inside=True)
     own = next(_serial)
     instance = Instance(graph, operands, own, found)
@@ -435,7 +437,7 @@ def _block(
 
 
 def _apart(results: Sequence[Node], carries: Sequence[Node | None], number: int) -> list[Node]:
-    """The results with copies, so that all are computed here and no two share an array.
+    """Return the results with copies, so that all are computed here and no two share an array.
 
     Carries may trade places with each other; for a result that is no carry, the array is copied.
     """
@@ -484,7 +486,7 @@ def _build_repetition(root: Node, memory: Memory, found: set[Node]) -> Region:
 
 
 def _build_choice(root: Node, memory: Memory, found: set[Node]) -> Region:
-    """A choice: an array that both branches keep or store into is carried, other results get arrays of their own."""
+    """Return a choice: an array that both branches keep or store into is carried, other results get arrays of their own."""
     ties = carried_by(root)
     then: Graph = root["then"]
     tied = {j: _local("carry", then.parameters[j - 1], root.args[j]) for j in ties.values()}

@@ -24,19 +24,19 @@ class Amount:
 
     @property
     def atoms(self) -> tuple[Atom, ...]:
-        """The symbols and nodes in the formula."""
+        """Return the symbols and nodes in the formula."""
         return tuple(dict.fromkeys(a for size in self.sizes for a in atoms(size)))
 
     @property
     def nodes(self) -> tuple[Any, ...]:
-        """The nodes in the formula; with any, the amount is data-dependent."""
+        """Return the nodes in the formula; with any, the amount is data-dependent."""
         return tuple(a for a in self.atoms if not isinstance(a, Symbol))
 
     def __add__(self, other: Size) -> Amount:
         return most(size + other for size in self.sizes)
 
     def number(self, value_of: Callable[[Atom], int]) -> int:
-        """The value; ``value_of`` gives the number of each symbol and node."""
+        """Return the value; ``value_of`` gives the number of each symbol and node."""
         return max(evaluate(size, value_of) for size in self.sizes)
 
     def replaced(self, replacement: Mapping[Atom, Size]) -> Amount:
@@ -44,13 +44,13 @@ class Amount:
         return most(substitute(size, replacement) for size in self.sizes)
 
     def written(self, name: Callable[[Atom], str]) -> str:
-        """The formula as text; ``name`` gives the name of each symbol and node."""
+        """Return the formula as text; ``name`` gives the name of each symbol and node."""
         parts = [text(size, name) for size in self.sizes]
         return parts[0] if len(parts) == 1 else f"max({', '.join(parts)})"
 
 
 def most(sizes: Iterable[Size]) -> Amount:
-    """The largest of some sizes.
+    """Return the largest of some sizes.
 
     Examples
     --------
@@ -67,5 +67,5 @@ def most(sizes: Iterable[Size]) -> Amount:
 
 
 def _is_more(size: Size, other: Size) -> bool:
-    """Whether ``size`` is known to be at least ``other``."""
+    """Return whether ``size`` is known to be at least ``other``."""
     return is_at_least(size - other, 0)

@@ -48,7 +48,7 @@ from tensormagic.ops.regions.control import COND, LOOP, WHILE
 from tensormagic.ops.scalars.scalar import power
 from tensormagic.ops.update import ADD_AT, SET, Update
 
-Number = Callable[[Size], Any]  # an int; or a size again, where formulas are asked for
+Number = Callable[[Size], Any]  # returns an int, or a size again where formulas are wanted
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Cost:
         )
 
     def times(self, iterations: Any) -> Cost:
-        """So many times the same."""
+        """Return so many times the same."""
         return Cost(self.operations * iterations, self.flops * iterations, self.moved * iterations, self.known)
 
 
@@ -96,7 +96,7 @@ NONE = Cost()
 
 
 def total(costs: Iterable[Cost]) -> Cost:
-    """The sum."""
+    """Return the sum."""
     return sum(costs, NONE)
 
 
@@ -104,7 +104,7 @@ def total(costs: Iterable[Cost]) -> Cost:
 
 
 def flops_in(node: Node) -> int:
-    """The number of floating-point operations in one application of a pointwise node."""
+    """Return the number of floating-point operations in one application of a pointwise node."""
     if node.op is power and (known := exponent(node)) is not None:
         return max(1, round(abs(known)) - 1)
     kind = max((t.dtype for n in (node, *node.args) for t in n.types), key=lambda d: d.itemsize)
@@ -115,12 +115,12 @@ def flops_in(node: Node) -> int:
 
 
 def of_graph(nodes: Iterable[Node], number: Number) -> Cost:
-    """The cost of computing nodes with NumPy, one after the other: each reads its operands and writes its result."""
+    """Return the cost of computing nodes with NumPy, one after the other: each reads its operands and writes its result."""
     return total(of_node(node, number) for node in nodes)
 
 
 def by_node(nodes: Iterable[Node], number: Number) -> Iterator[tuple[Node, Cost, Node]]:
-    """For each node: the node, its cost in NumPy, and the outermost region that contains it (or itself).
+    """Yield for each node: the node, its cost in NumPy, and the outermost region that contains it (or itself).
 
     Costs in loops are multiplied by the number of iterations. For a choice, both branches are given, and for a
     ``while`` one iteration, as costs that are not ``known``.
@@ -138,7 +138,7 @@ def by_node(nodes: Iterable[Node], number: Number) -> Iterator[tuple[Node, Cost,
 
 
 def of_node(node: Node, number: Number) -> Cost:
-    """The cost of one node in NumPy: operands are read and the result is written, once; views move nothing."""
+    """Return the cost of one node in NumPy: operands are read and the result is written, once; views move nothing."""
     kind = node.op.kind
     if kind == "leaf" or not node.args or kind == "move":
         return Cost(0, 0, _moved_by_move(node, number) if kind == "move" else 0)
@@ -151,7 +151,7 @@ def of_node(node: Node, number: Number) -> Cost:
 
 
 def _touched_by_numpy(node: Node, sizes: _Sizes) -> Any:
-    """The bytes that NumPy reads and writes; for indexed reads and stores only the elements concerned."""
+    """Return the bytes that NumPy reads and writes; for indexed reads and stores only the elements concerned."""
     if is_taken(node.op):
         return 2 * sizes.bytes_of(node) + sum(map(sizes.bytes_of, node.args[1:]))
     if isinstance(node.op, Update | Store):
@@ -161,14 +161,14 @@ def _touched_by_numpy(node: Node, sizes: _Sizes) -> Any:
 
 
 def _moved_by_move(node: Node, number: Number) -> Any:
-    """The bytes a move copies; none if it is a view."""
+    """Return the bytes a move copies; none if it is a view."""
     if is_inline_move(node) or kind_of(node) == "view" or node.op is RESHAPE:
         return 0
     return 2 * _Sizes(number).bytes_of(node)
 
 
 def _work(node: Node, sizes: _Sizes) -> tuple[Any, int]:
-    """The number of scalar function applications of a node, and the floating-point operations in each."""
+    """Return the number of scalar function applications of a node, and the floating-point operations in each."""
     extents = [sizes.elements(n) for n in (node, *node.args)]
     if node.op is CONTRACT:
         (left, right), _ = split(node["subscripts"])
@@ -239,11 +239,11 @@ class _Sizes:
             return hint(size) or 1
 
     def elements(self, node: Node) -> Any:
-        """How many numbers a value is."""
+        """Return how many numbers a value is."""
         return _largest(prod(map(self, t.shape)) for t in node.types)
 
     def bytes_of(self, node: Node) -> Any:
-        """The bytes of a value's arrays; numbers do not count."""
+        """Return the bytes of a value's arrays; numbers do not count."""
         return sum(prod(map(self, t.shape)) * t.dtype.itemsize for t in node.types if t.shape)
 
 
@@ -251,7 +251,7 @@ class _Sizes:
 
 
 def of_plan(plan: Plan, number: Number) -> list[Cost]:
-    """The cost of each step of a plan, by its loops.
+    """Return the cost of each step of a plan, by its loops.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ class _Counter:
     plan: Plan
     number: Number
     stored: set[Node] = field(default_factory=set[Node])
-    gathered: set[Node] = field(default_factory=set[Node])  # what is read where an index array says
+    gathered: set[Node] = field(default_factory=set[Node])  # arrays read at indices from another array
 
     def __post_init__(self) -> None:
         for step in self.plan.steps:
@@ -293,7 +293,7 @@ class _Counter:
                 self._note(inner)
 
     def call(self, node: Node) -> Cost:
-        """The cost of a NumPy call; for a region whose iterations Python runs, that of its plan times the known iterations."""
+        """Return the cost of a NumPy call; for a region whose iterations Python runs, that of its plan times the known iterations."""
         plans = self.plan.regions.get(node)
         if plans is None:
             return _with_operands(node, self.number)
@@ -301,12 +301,12 @@ class _Counter:
         return _repeated(node, inner, self.number)
 
     def kernel(self, kernel: Kernel) -> Cost:
-        """The cost of a kernel: its nests and regions, and numbers that are computed once."""
+        """Return the cost of a kernel: its nests and regions, and numbers that are computed once."""
         once: set[Node] = set()
         return total(self.part(part, once) for part in kernel.parts)
 
     def part(self, part: Part, once: set[Node]) -> Cost:
-        """A nest or a region."""
+        """Return a nest or a region."""
         if isinstance(part, Check):
             return NONE
         if isinstance(part, Nest):
@@ -315,7 +315,7 @@ class _Counter:
         return _repeated(part.root, blocks, self.number)
 
     def nest(self, nest: Nest, once: set[Node]) -> Cost:
-        """A pass over arrays."""
+        """Return a pass over arrays."""
         sizes = _Sizes(self.number)
         counts = [self.loop(nest, loop, once, sizes) for loop in nest.loops]
         touched: dict[Node, Any] = {}
@@ -325,7 +325,7 @@ class _Counter:
         return total(counts) + Cost(0, 0, sum(touched.values()), sizes.known)
 
     def _touched(self, nest: Nest, stage: Stage, sizes: _Sizes) -> list[tuple[Node, Any]]:
-        """The arrays in memory that a stage reads and writes, each with the bytes of the elements touched."""
+        """Return the arrays in memory that a stage reads and writes, each with the bytes of the elements touched."""
         found: list[tuple[Node, Any]] = []
         for node, index in stage.reads:
             inside = nest.storage.get(node, Storage.FULL)
@@ -338,7 +338,7 @@ class _Counter:
         return found
 
     def _bytes(self, node: Node, index: IndexTuple, stage: Stage, sizes: _Sizes) -> Any:
-        """The bytes of the elements that an index visits; for gathered arrays, one element per iteration."""
+        """Return the bytes of the elements that an index visits; for gathered arrays, one element per iteration."""
         taken = {int(i.variable[1:]) for i in index if i.variable is not None}
         anywhere = node in self.gathered or (
             node is stage.root and "slices" not in node.params and stage.written is not None
@@ -347,7 +347,7 @@ class _Counter:
         return apply("min", prod(extents), sizes.elements(node)) * node.type.dtype.itemsize
 
     def loop(self, nest: Nest, loop: Loop, once: set[Node], sizes: _Sizes) -> Cost:
-        """The cost of the functions in one loop, each counted in the innermost loop it depends on."""
+        """Return the cost of the functions in one loop, each counted in the innermost loop it depends on."""
         domain = [sizes(s) for s in loop.stages[0].domain]
         memo: set[Read] = set()
         cost = NONE
@@ -358,7 +358,7 @@ class _Counter:
         return cost
 
     def _inside(self, root: Node, read: Read, extents: Sequence[Any], memo: set[Read], once: set[Node]) -> Cost:
-        """The cost of the functions inlined for one value of a stage."""
+        """Return the cost of the functions inlined for one value of a stage."""
         cost = NONE
         stack = [read]
         while stack:
@@ -382,7 +382,7 @@ class _Counter:
 
 
 def _own(stage: Stage, iterations: Any) -> Cost:
-    """The cost of a stage itself: the steps of a fold, the products of a contraction, the additions into an array."""
+    """Return the cost of a stage itself: the steps of a fold, the products of a contraction, the additions into an array."""
     if stage.kind == "map":
         return NONE
     if stage.kind == "store":
@@ -391,7 +391,7 @@ def _own(stage: Stage, iterations: Any) -> Cost:
 
 
 def _with_operands(node: Node, number: Number) -> Cost:
-    """The cost of a NumPy call in a plan; operands below views are read once."""
+    """Return the cost of a NumPy call in a plan; operands below views are read once."""
     found = of_node(node, number)
     if node.op.kind in {"leaf", "move"}:
         return found
@@ -405,7 +405,7 @@ def _parts_in(blocks: Iterable[Block]) -> list[Any]:
 
 
 def _repeated(region: Node, inner: Sequence[Cost], number: Number) -> Cost:
-    """The cost of a loop times its iterations, if known; for a choice, that of the dearer branch."""
+    """Return the cost of a loop times its iterations, if known; for a choice, that of the dearer branch."""
     if region.op is COND:
         if all(isinstance(c.flops, int) and isinstance(c.moved, int) for c in inner):
             return max(inner, key=lambda c: (c.flops, c.moved), default=NONE) + Cost(known=False)
@@ -416,7 +416,7 @@ def _repeated(region: Node, inner: Sequence[Cost], number: Number) -> Cost:
 
 
 def _within(graph: Graph, region: Node, number: Number) -> Number:
-    """The sizes in a region's graph, from those of its operands, which are its last arguments."""
+    """Return the sizes in a region's graph, from those of its operands, which are its last arguments."""
     sizes = _Sizes(number)
     given = region.args[len(region.args) - len(graph.parameters) :]
     shapes = [tuple(map(sizes, a.type.shape)) for a in given]
@@ -430,7 +430,7 @@ def _within(graph: Graph, region: Node, number: Number) -> Number:
 
 
 def _formulas(graph: Graph, shapes: Sequence[Sequence[Size]]) -> Number:
-    """The sizes in a region's graph as formulas in outer sizes; raises LookupError for one that depends on iterations."""
+    """Return the sizes in a region's graph as formulas in outer sizes; raises LookupError for one that depends on iterations."""
     known: dict[Atom, Size] = {}
     for parameter, shape in zip(graph.parameters, shapes, strict=True):
         found = ((bare_atom(inner), outer) for inner, outer in zip(parameter.type.shape, shape, strict=True))
@@ -445,7 +445,7 @@ def _formulas(graph: Graph, shapes: Sequence[Sequence[Size]]) -> Number:
 
 
 def _iterations(node: Node, number: Number) -> Any:
-    """The number of iterations of a loop, 1 for a call; None if it is not known before the run, or the region is a choice."""
+    """Return the number of iterations of a loop, 1 for a call, or None if it is not known before the run, or the region is a choice."""
     if node.op is not LOOP:
         return None if node.op in {WHILE, COND} else 1
     count = as_size(node.args[0])

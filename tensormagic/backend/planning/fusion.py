@@ -11,12 +11,12 @@ _rounds: ContextVar[bool] = ContextVar("rounds", default=False)
 
 
 def is_fused() -> bool:
-    """Whether element-wise functions are inlined into their readers, and loops over the same elements are joined."""
+    """Return whether element-wise functions are inlined into their readers, and loops over the same elements are joined."""
     return _fused.get()
 
 
 def may_round() -> bool:
-    """Whether sums may be reordered, and products and sums fused, so that rounding differs from NumPy's."""
+    """Return whether sums may be reordered, and products and sums fused, so that rounding differs from NumPy's."""
     return _rounds.get()
 
 

@@ -1,7 +1,7 @@
-"""Polynomials by Horner's rule: a product and the number added to it are rounded once, where the machine can do that.
+"""Evaluate polynomials by Horner's rule with fused multiply-adds, where the machine has them.
 
-It takes half the instructions, and is no less accurate. A short sum such as ``3 * x - 1`` is left alone: where its product is rounded,
-it may be exactly 0, which people see. After a few steps what is added to is no such number any more.
+It takes half the instructions, and is no less accurate. A short sum such as ``3 * x - 1`` is left alone: with its
+product rounded, it may be exactly 0, which users notice. After a few steps the sum is no such number any more.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tensormagic.ops.leaf import CONSTANT
 from tensormagic.ops.move import BROADCAST
 from tensormagic.ops.scalars.scalar import add, multiply
 
-_FIRST = 3  # step of a polynomial from which on it is rounded once
+_FIRST = 3  # the step of a polynomial from which on sums are fused
 _DTYPES = {np.dtype(np.float32), np.dtype(np.float64)}
 
 
@@ -26,7 +26,7 @@ def steps_rounded_once(
     carries: Mapping[Node, Node],
     index: Node | None,
 ) -> dict[Node, tuple[Node, Node]]:
-    """The sums that can be rounded once, as fused multiply-adds, each with its product and its number.
+    """Return the sums that can be computed by one fused multiply-add, each with its product and its constant.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def steps_rounded_once(
             continue
         product, number = parts
         steps[node] = 1 + max(steps.get(a, 0) for a in product.args)
-        # with a number of its own an iteration is a step of a polynomial, and else of a recurrence
+        # an iteration that adds a value of its own is a step of a polynomial, else one of a recurrence
         factors = [a for a in product.args if a is not carries.get(node)]
         repeats = len(factors) == 1 and factors[0] not in changing and number in changing
         if steps[node] >= _FIRST or repeats:
@@ -59,7 +59,7 @@ def steps_rounded_once(
 
 
 def _depending(nodes: Iterable[Node], on: set[Node | None]) -> set[Node | None]:
-    """What depends on any of some nodes."""
+    """Return what depends on any of some nodes."""
     found = set(on)
     for node in nodes:
         if any(n in found for n in node.needs):
@@ -68,7 +68,7 @@ def _depending(nodes: Iterable[Node], on: set[Node | None]) -> set[Node | None]:
 
 
 def _parts(node: Node) -> tuple[Node, Node] | None:
-    """A product and the number added to it; None for other sums."""
+    """Return a product and the number added to it, or None for other sums."""
     left, right = node.args
     for product, number in ((left, right), (right, left)):
         if product.op is multiply and product.type.dtype == node.type.dtype and _is_number(number):
@@ -77,5 +77,5 @@ def _parts(node: Node) -> tuple[Node, Node] | None:
 
 
 def _is_number(node: Node) -> bool:
-    """Whether a node is the same number for all elements."""
+    """Return whether a node is the same number for all elements."""
     return node.op is CONSTANT or (node.op is BROADCAST and all(s == 1 for s in node.args[0].type.shape))

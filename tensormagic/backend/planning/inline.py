@@ -46,22 +46,22 @@ class Growing(Room):
 
 
 def is_growing(node: Node) -> bool:
-    """Whether a node is an array that grows."""
+    """Return whether a node is an array that grows."""
     return isinstance(node.params.get("source"), Growing)
 
 
 def is_room(node: Node) -> bool:
-    """Whether a node is a new, uninitialised array."""
+    """Return whether a node is a new, uninitialised array."""
     return isinstance(node.params.get("source"), Room)
 
 
 def room(t: Type, kind: type[Room] = Room) -> Node:
-    """A new, uninitialised array; the integers in its shape must be computed before it."""
+    """Return a new, uninitialised array; the integers in its shape must be computed before it."""
     return make(INPUT, type=t, source=kind("room"), extents=t.shape)
 
 
 def expand_all(results: Sequence[Node], *, inside: bool = False) -> list[Node]:
-    """The same results in ops that have no simpler form, without calls.
+    """Return the same results in ops that have no simpler form, without calls.
 
     ``inside`` a region that may become one function, sums and products of complex numbers are split into their parts.
     """
@@ -97,7 +97,7 @@ _serial = count()
 
 
 def _called(node: Node) -> list[Node] | None:
-    """The results of a call over its operands; None for any other node. Deliberate recomputation stays."""
+    """Return the results of a call over its operands, or None for any other node. Deliberate recomputation stays."""
     if node.op is GRAD:
         node = node.op.expand(node) or node
     if node.op not in {CALL, CHECKPOINT}:
@@ -107,7 +107,7 @@ def _called(node: Node) -> list[Node] | None:
 
 
 def _simpler(node: Node) -> Node | None:
-    """A node in simpler ops; None if it is simple."""
+    """Return a node in simpler ops, or None if it is simple."""
     if node.op is FIXED:
         return node.args[0]
     if node.op in {SET, ADD_AT} and not node.type.shape:
@@ -123,14 +123,14 @@ def _simpler(node: Node) -> Node | None:
 
 
 def _stored_number(node: Node) -> Node:
-    """A store into a rank-0 array, as the number it holds afterwards."""
+    """Return a store into a rank-0 array, as the number it holds afterwards."""
     x, value = node.args
     value = astype(value, x.type.dtype)
     return to_form(value if node.op is SET else add(x, value), node.type.form)
 
 
 def _is_product(node: Node) -> bool:
-    """Whether a contraction sums nothing."""
+    """Return whether a contraction sums nothing."""
     if node.type.dtype not in DTYPES or node.type.dtype.kind == "b":
         return False
     (a, b), out = split(node["subscripts"])
@@ -138,7 +138,7 @@ def _is_product(node: Node) -> bool:
 
 
 def _is_stacked(node: Node) -> bool:
-    """Whether a contraction is neither a matrix-vector nor a matrix-matrix product, for which there are special loops."""
+    """Return whether a contraction is neither a matrix-vector nor a matrix-matrix product, for which there are special loops."""
     (a, b), out = split(node["subscripts"])
     matrices = len(a) == len(b) == len(out) == 2
     return (
@@ -150,7 +150,7 @@ def _is_stacked(node: Node) -> bool:
 
 
 def _product(node: Node) -> Node:
-    """A contraction as an element-wise product, summed over the summed axes."""
+    """Return a contraction as an element-wise product, summed over the summed axes."""
     (a, b), out = split(node["subscripts"])
     every = out + "".join(sorted(set(a + b) - set(out)))
     sizes = dict(zip(a + b, [*node.args[0].type.shape, *node.args[1].type.shape], strict=True))
@@ -169,7 +169,7 @@ def _product(node: Node) -> Node:
 
 
 def by_parts(node: Node) -> Node | None:
-    """A sum, or a matrix product, of complex numbers by real and imaginary parts; None for any other node."""
+    """Return a sum, or a matrix product, of complex numbers by real and imaginary parts, or None for any other node."""
     if not (node.op is CONTRACT or node.op is SUM) or node.type.dtype != COMPLEX:
         return None
 
@@ -187,7 +187,7 @@ def by_parts(node: Node) -> Node | None:
 
 
 def joined(node: Node, **more: Any) -> Node:
-    """A concatenation as stores into a new array; the stores get the parameters ``more``."""
+    """Return a concatenation as stores into a new array; the stores get the parameters ``more``."""
     found = room(node.type)
     offset: Size = 0
     for part in node.args:
@@ -199,7 +199,7 @@ def joined(node: Node, **more: Any) -> Node:
 
 
 def rim(part: Sequence[tuple[Size, Size, int]], shape: Sequence[Size]) -> list[tuple[tuple[Size, Size, int], ...]]:
-    """The boxes around a part of an array."""
+    """Return the boxes around a part of an array."""
     found: list[tuple[tuple[Size, Size, int], ...]] = []
     for axis, (first, extent, _) in enumerate(part):
         for begin, size in ((0, first), (first + extent, shape[axis] - first - extent)):
@@ -209,12 +209,12 @@ def rim(part: Sequence[tuple[Size, Size, int]], shape: Sequence[Size]) -> list[t
 
 
 def is_box(part: Sequence[tuple[Size, Size, int]]) -> bool:
-    """Whether a slice has no gaps and is the same at every iteration."""
+    """Return whether a slice has no gaps and is the same at every iteration."""
     return all(step == 1 and not nodes_of(first) and not nodes_of(extent) for first, extent, step in part)
 
 
 def _begun(node: Node, own: int) -> Node:
-    """A store into part of an array of equal constants, changed to fill only the rest of the array."""
+    """Return a store into part of an array of equal constants, changed to fill only the rest of the array."""
     base = node.args[0] if node.op is SET and node.type.shape else node
     fills = base is not node and base.op is BROADCAST and base.args[0].op is CONSTANT
     if not fills or base.args[0].type.shape or not is_box(node["slices"]) or node.type.dtype != node.args[1].type.dtype:
@@ -287,17 +287,17 @@ class Instance:
         return [self.memo[n] for n in results]
 
     def size(self, size: Size) -> Size:
-        """A size over the operands."""
+        """Return a size over the operands."""
         return substitute(size, self.sizes)
 
 
 def marked(node: Node, own: int) -> Node:
-    """A node made distinct from those of other instances; constants and single results stay."""
+    """Return a node made distinct from those of other instances; constants and single results stay."""
     if node.op is ITEM or not (node.args or node.op is IOTA):
         return node
     return make(node.op, node.args, type=None if node.args else node.type, **{**node.params, MARK: own})
 
 
 def is_marked(node: Node, own: int) -> bool:
-    """Whether a node, or the node it is a result of, carries this mark."""
+    """Return whether a node, or the node it is a result of, carries this mark."""
     return (node.args[0] if node.op is ITEM else node).params.get(MARK) == own

@@ -36,18 +36,18 @@ EXPONENTS = frozenset({-1.0, 0.5, 2.0, 3.0, 4.0})
 
 
 def exponent(node: Node) -> float | None:
-    """The constant exponent of a power for which kernels need no general function; else None."""
+    """Return the constant exponent of a power for which kernels need no general function, or None."""
     value = constant_value(node.args[1])
     return float(value) if value is not None and not value.shape and float(value) in EXPONENTS else None
 
 
 def cost_of(op: Any) -> int:
-    """The cost of one application of a pointwise op, in additions."""
+    """Return the cost of one application of a pointwise op, in additions."""
     return 1 if is_cheap(op) else MIDDLING_COST if 0 < op.weight <= _MIDDLING else 12
 
 
 def is_heavy(node: Node) -> bool:
-    """Whether a map is dear enough for a loop of its own."""
+    """Return whether a map is dear enough for a loop of its own."""
     return cost_of(node.op) > MIDDLING_COST
 
 
@@ -59,7 +59,7 @@ _kinds: dict[Purpose, weakref.WeakKeyDictionary[Node, str]] = {key: weakref.Weak
 
 
 def kind_of(node: Node) -> str:
-    """How the planner treats a node.
+    """Return how the planner treats a node.
 
     ``"base"``: available from the start. ``"leaf"``: a number in the text. ``"move"``, ``"map"``, ``"take"``: inlined
     into the loops that use them. ``"fold"``, ``"store"``, ``"sequence"``: loops of their own. ``"region"`` and
@@ -109,17 +109,17 @@ def _kind(node: Node, *, inside: bool) -> str:
 
 
 def _is_noted(node: Node) -> bool:
-    """Whether the message of a check needs only numbers, and few enough for machine code to record."""
+    """Return whether the message of a check needs only numbers, and few enough for machine code to record."""
     return len(node.args) - 2 <= NOTED and all(not a.type.shape and a.type.dtype.kind in "biuf" for a in node.args[2:])
 
 
 def is_taken(op: Any) -> bool:
-    """Whether an op takes elements at places given by its second operand."""
+    """Return whether an op takes elements at places given by its second operand."""
     return isinstance(op, Opaque) and op.takes
 
 
 def _is_of_reals(op: Any) -> bool:
-    """Whether kernels have the op for real numbers only."""
+    """Return whether kernels have the op for real numbers only."""
     return op.sequential or (isinstance(op, Store) and op.joins not in {"", "add"})
 
 
@@ -152,12 +152,12 @@ def _folds(node: Node, *, inside: bool) -> bool:
 
 
 def graphs_of(region: Node) -> list[Graph]:
-    """The graphs of a region, ordered by parameter name."""
+    """Return the graphs of a region, ordered by parameter name."""
     return [value for _, value in region.param_items if isinstance(value, Graph)]
 
 
 def _is_compiled(region: Node) -> bool:
-    """Whether a whole region can be one function."""
+    """Return whether a whole region can be one function."""
     count = 0
     for graph in graphs_of(region):
         nodes = topological(expand_all([*graph.results, *graph.checked], inside=True))
@@ -169,27 +169,27 @@ def _is_compiled(region: Node) -> bool:
 
 
 def is_inline_move(node: Node) -> bool:
-    """Whether a node only moves elements in a way that an index expresses."""
+    """Return whether a node only moves elements in a way that an index expresses."""
     return kind_of(node) == "move"
 
 
 def is_leaf(node: Node) -> bool:
-    """Whether loops write a node as a number: a rank-0 constant, a size, an index ramp."""
+    """Return whether loops write a node as a number: a rank-0 constant, a size, an index ramp."""
     return kind_of(node) == "leaf"
 
 
 def is_map(node: Node) -> bool:
-    """Whether a node is a scalar function with code."""
+    """Return whether a node is a scalar function with code."""
     return kind_of(node) == "map"
 
 
 def is_fold(node: Node) -> bool:
-    """Whether a node is a fold with code: a reduction, or a product with a vector."""
+    """Return whether a node is a fold with code: a reduction, or a product with a vector."""
     return kind_of(node) == "fold"
 
 
 def is_product(node: Node) -> bool:
-    """Whether a node is a product of two matrices, transposed or not."""
+    """Return whether a node is a product of two matrices, transposed or not."""
     if node.op is not CONTRACT:
         return False
     (a, b), out = split(node["subscripts"])
@@ -197,22 +197,22 @@ def is_product(node: Node) -> bool:
 
 
 def is_base(node: Node) -> bool:
-    """Whether a value is available from the start: a parameter or a constant array."""
+    """Return whether a value is available from the start: a parameter or a constant array."""
     return kind_of(node) == "base"
 
 
 def is_library(node: Node) -> bool:
-    """Whether NumPy computes a node."""
+    """Return whether NumPy computes a node."""
     return kind_of(node) == "library"
 
 
 def is_inline(node: Node) -> bool:
-    """Whether a node may be inlined into the loops that use it."""
+    """Return whether a node may be inlined into the loops that use it."""
     return kind_of(node) in {"leaf", "move", "map", "take"}
 
 
 def is_loop(node: Node) -> bool:
-    """Whether loops compute a node (perhaps inlined into others)."""
+    """Return whether loops compute a node (perhaps inlined into others)."""
     return kind_of(node) not in {"base", "library"}
 
 
@@ -224,7 +224,7 @@ def stripped(node: Node) -> Node:
 
 
 def stored_below(node: Node) -> Node:
-    """The node whose memory a view shows."""
+    """Return the node whose memory a view shows."""
     while kind_of(node) == "view":
         node = node.args[0]
     return node
@@ -240,7 +240,7 @@ def _expanded(graph: Graph, alone: bool) -> tuple[Node, ...]:
 
 
 def carried(node: Node) -> list[Node]:
-    """The operands whose memory a node may reuse for a result."""
+    """Return the operands whose memory a node may reuse for a result."""
     kind = kind_of(node)
     if kind in {"store", "view"}:
         return [node.args[0]]
@@ -251,7 +251,7 @@ def carried(node: Node) -> list[Node]:
 
 
 def filled_by(loop: Node) -> set[int]:
-    """The operands of a loop that are constants, overwritten completely by its iterations and not read before: stacks."""
+    """Return the operands of a loop that are constants, overwritten completely by its iterations and not read before: stacks."""
     if loop.op is not LOOP or not isinstance(iterations := as_size(loop.args[0]), int | Dim):
         return set()
     body: Graph = loop["body"]
@@ -289,7 +289,7 @@ def carried_by(region: Node) -> dict[int, int]:
 
 
 def _begun(node: Node) -> Node:
-    """The value that the memory of ``node`` held before all stores into it."""
+    """Return the value that the memory of ``node`` held before all stores into it."""
     while True:
         if kind_of(node) == "store":
             node = node.args[0]

@@ -1,10 +1,10 @@
-"""Counted loops whose iterations work on each element by itself: all iterations for a tile of elements, then the next tile.
+"""Interchange counted loops whose iterations are element-wise: run all iterations on one tile of elements, then on the next.
 
-``for k in range(50): x = x * x + c`` goes 50 times over arrays that fit no cache, if it is printed as it stands. No element needs
-another one, so the loops are interchanged: a tile stays in the cache through all iterations, threads share the tiles once and not
-at each iteration, and what an iteration computes on its way is never stored. Where it is short, several are written one after the
-other, so that what is carried stays in registers. Nests over the same elements that come right before or after such a loop, what it
-begins with above all, run tile by tile with it. The arithmetic of an element is the same, so are its bits.
+Printed as it stands, ``for k in range(50): x = x * x + c`` passes 50 times over arrays that do not fit in the
+cache. As no element needs another one, the loops are interchanged: a tile stays in the cache through all
+iterations, threads divide the tiles once, and intermediate values are never stored. Short iterations are unrolled,
+so that carries stay in registers. Nests over the same elements right before or after the loop run tile by tile with
+it. The arithmetic of each element, and so its bits, are unchanged.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from tensormagic.ops.move_kind import Index
 
 Copied = Mapping[Node, set[Node]]
 Owner = Callable[[Node], Node]
-SHORT = 6  # operations of an iteration up to which several are written one after the other: reading and writing is most of its work
-MOST_TOGETHER = 16  # how many of them
-OPS_TOGETHER = 64  # operations of them in all
+SHORT = 6  # operations of an iteration up to which several are unrolled, since loads and stores dominate
+MOST_TOGETHER = 16  # most iterations unrolled
+OPS_TOGETHER = 64  # most operations in unrolled iterations
 
 
 @dataclass(frozen=True)
@@ -64,18 +64,18 @@ class Interchanged:
 
     @property
     def around(self) -> tuple[Nest, ...]:
-        """The nests before and after it."""
+        """Return the nests before and after it."""
         return (*self.before, *self.after)
 
     @property
     def is_strided(self) -> bool:
-        """Whether neighbouring elements are far apart in memory, because an iteration fixes the place along an array's last axis."""
+        """Return whether neighbouring elements are far apart in memory, because an iteration fixes the place along an array's last axis."""
         stages = self.nest.stages
         touched = [index for s in stages for index in (*(i for _, i in s.reads), s.written or ())]
         return any(index and index[-1].variable is None and any(i.variable for i in index) for index in touched)
 
     def print_tile(self, text: KernelText) -> tuple[str, list[Line]]:
-        """The number of iterations, and the lines that a tile from ``start`` to ``stop`` runs."""
+        """Return the number of iterations, and the lines that a tile from ``start`` to ``stop`` runs."""
         head = self.region.head
         iterations = number(text, head) if head is not None else "0"
         known = 0 if head is None else as_size(head)
@@ -98,7 +98,7 @@ class Interchanged:
         ]
 
     def _together(self, count: Size | None) -> int:
-        """How many iterations are written in sequence, so that carries stay in registers."""
+        """Return how many iterations are written in sequence, so that carries stay in registers."""
         stages = self.nest.stages
         if not self.ends or self.nest.ops > SHORT or any(s.heavy or s.kind == "store" for s in stages):
             return 1
@@ -110,7 +110,7 @@ class Interchanged:
     def _print_loop(
         self, text: KernelText, bounds: str, count: str, together: int, before: Sequence[Nest] = ()
     ) -> list[Line]:
-        """The loop over iterations, ``together`` at once, around the loop over the elements of the tile.
+        """Return the loop over iterations, ``together`` at once, around the loop over the elements of the tile.
 
         Results of the nests ``before`` are computed before the first iteration; pass them only if there are no others.
         """
@@ -139,14 +139,14 @@ class Interchanged:
         inside = [*text.lines, *body.sections[0], *body.printed(woven=together > 1)]
         text.lines, text.scalars = lines, scalars
         rows = text.product(product(self.nest.rows))
-        done = f"(start * {count} + (stop - start) * {index}) // {rows}"  # as if all elements were as far
+        done = f"(start * {count} + (stop - start) * {index}) // {rows}"  # as if all elements had advanced equally
         return [
             (f"for {index} in range({bounds}):", self.region.root),
             *indented([*text.polls(done, count, inner=False), *inside]),
         ]
 
     def _with(self, first: Sequence[Nest], owner: Callable[[Node], Node]) -> Nest:
-        """All that an iteration and the nests before it compute; values that the loop overwrites are not stored."""
+        """Return all that an iteration and the nests before it compute; values that the loop overwrites are not stored."""
         if not first:
             return self.nest
         stages = [s for n in (*first, self.nest) for s in n.stages]
@@ -160,7 +160,7 @@ class Interchanged:
         return found
 
     def _scalars(self, scalars: dict[Any, str], index: str) -> dict[Any, str]:
-        """The numbers known in an iteration."""
+        """Return the numbers known in an iteration."""
         return {**scalars, **({} if self.region.index is None else {(self.region.index, ()): index})}
 
     def _print_iteration(self, body: Body) -> list[str]:
@@ -170,7 +170,7 @@ class Interchanged:
 
 
 def _print_nest(text: KernelText, nest: Nest) -> list[Line]:
-    """The loop over the elements of a tile for a nest that runs before or after the iterations."""
+    """Return the loop over the elements of a tile for a nest that runs before or after the iterations."""
     lines, scalars = text.lines, text.scalars
     text.lines, text.scalars = [], dict(scalars)
     body = Body(text, nest, nest.loops[0], None)
@@ -181,7 +181,7 @@ def _print_nest(text: KernelText, nest: Nest) -> list[Line]:
 
 
 def interchanged(region: Region, copied: Copied, owner: Owner) -> Interchanged | None:
-    """A region as such a loop; None for any other.
+    """Return a region as such a loop, or None for any other.
 
     Parameters
     ----------
@@ -214,12 +214,12 @@ def interchanged(region: Region, copied: Copied, owner: Owner) -> Interchanged |
 
 
 def _are_of_one(stages: Sequence[Stage], domain: tuple[Size, ...], copied: Copied) -> bool:
-    """Whether stages compute or store the elements of one domain, in any order, and none begins with a copy."""
+    """Return whether stages compute or store the elements of one domain, in any order, and none begins with a copy."""
     return not any(s.domain != domain or s.root in copied.get(s.root, ()) or _may_fail(s) for s in stages)
 
 
 def _keep_to_their_own(stages: Sequence[Stage], computed: set[Node], changed: set[Node], owner: Owner) -> bool:
-    """Whether each element reads and writes, of computed or changed arrays, only its own element."""
+    """Return whether each element reads and writes, of computed or changed arrays, only its own element."""
     along: dict[Node, tuple[int, ...]] = {}
     for stage in stages:
         for array, index in _touched(stage, computed, changed, owner):
@@ -230,14 +230,14 @@ def _keep_to_their_own(stages: Sequence[Stage], computed: set[Node], changed: se
 
 
 def _flat(stages: list[Stage], stored: set[Node]) -> Nest:
-    """A nest of one loop over all elements that stores these nodes."""
+    """Return a nest of one loop over all elements that stores these nodes."""
     nest = Nest(stages, depth=len(stages[0].domain), loops=[Loop((), stages)])
     nest.storage = {s.root: Storage.FULL if s.root in stored else Storage.LOCAL for s in stages}
     return nest
 
 
 def gathered(steps: Sequence[Step], copied: Copied, owner: Owner) -> list[Step]:
-    """The steps, with the nests directly before and after an interchanged loop moved into its kernel."""
+    """Return the steps, with the nests directly before and after an interchanged loop moved into its kernel."""
     for k, step in enumerate(steps):
         if not isinstance(step, Kernel) or not step.regions:
             continue
@@ -255,7 +255,7 @@ def gathered(steps: Sequence[Step], copied: Copied, owner: Owner) -> list[Step]:
 
 
 def surrounded(parts: Sequence[Part], copied: Copied, owner: Owner) -> Interchanged | None:
-    """A loop and the nests around it as one loop over tiles; None if they cannot be."""
+    """Return a loop and the nests around it as one loop over tiles, or None if they cannot be."""
     (region,) = (part for part in parts if isinstance(part, Region))
     added = [part for part in parts if isinstance(part, Nest) and _is_flat(part) and len(part.loops) == 1]
     loop = interchanged(region, copied, owner)
@@ -278,13 +278,13 @@ def surrounded(parts: Sequence[Part], copied: Copied, owner: Owner) -> Interchan
 
 
 def _copies_what_is_made(region: Region, made: set[Node], copied: Copied, owner: Owner) -> bool:
-    """Whether a loop begins with a copy of a result of the nests before it: copies are made before the kernel runs."""
+    """Return whether a loop begins with a copy of a result of the nests before it: copies are made before the kernel runs."""
     copies = copied.get(region.root, ())
     return any(c in copies and owner(s) in made for c, s in zip(region.carries, region.starts, strict=True))
 
 
 def _is_flat(nest: Nest) -> bool:
-    """Whether all stages of a nest compute or store single elements."""
+    """Return whether all stages of a nest compute or store single elements."""
     return nest.depth > 0 and all(
         s.kind in {"map", "store"} and not s.reduced and (s.written is None or "slices" in s.root.params)
         for s in nest.stages
@@ -292,7 +292,7 @@ def _is_flat(nest: Nest) -> bool:
 
 
 def _may_fail(stage: Stage) -> bool:
-    """Whether single elements may raise errors: which comes first depends on the order of elements and iterations."""
+    """Return whether single elements may raise errors: which comes first depends on the order of elements and iterations."""
     read = {node for node, _ in stage.reads}
     inside = topological([stage.root], stop=lambda n: n in read)
     return any(
@@ -303,7 +303,7 @@ def _may_fail(stage: Stage) -> bool:
 
 
 def _touched(stage: Stage, computed: set[Node], changed: set[Node], owner: Owner) -> Iterator[tuple[Node, IndexTuple]]:
-    """The arrays, with indices, that a stage reads and writes, among those the loop computes or changes."""
+    """Yield the arrays, with indices, that a stage reads and writes, among those the loop computes or changes."""
     for node, index in stage.reads:
         if node.type.shape and (node in computed or owner(node) in changed):
             yield owner(node), index
@@ -312,7 +312,7 @@ def _touched(stage: Stage, computed: set[Node], changed: set[Node], owner: Owner
 
 
 def _own_axes(stage: Stage, index: IndexTuple) -> tuple[int, ...] | None:
-    """The axes along which an index follows the stage's element, if it is constant along the others; else None."""
+    """Return the axes along which an index follows the stage's element, if it is constant along the others, or None."""
     axes = tuple(k for k, i in enumerate(index) if i.variable is not None or i == ANYWHERE)
     own = tuple(index[k] for k in axes)
     return axes if own == tuple(Index(variable(k)) for k in range(len(stage.domain))) else None

@@ -40,8 +40,8 @@ from tensormagic.ops.update import ADD_AT, SET
 IndexTuple = tuple[Index, ...]
 Read = tuple[Node, IndexTuple]
 
-ANYWHERE = Index(None, 1, atom(Symbol("anywhere", None, 0)))  # along an axis, at the place that an index array says
-MOST_OPS = 48  # in one stage: LLVM's time grows faster than the length of a function
+ANYWHERE = Index(None, 1, atom(Symbol("anywhere", None, 0)))  # an index along an axis that is read from an index array
+MOST_OPS = 48  # in one stage: the compile time of LLVM grows faster than the length of a function
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,20 +81,20 @@ class Stage:
     written: IndexTuple | None = None
 
     def identity(self) -> IndexTuple:
-        """The index of the result's element that an iteration computes."""
+        """Return the index of the result's element that an iteration computes."""
         if self.written is not None:
             return self.written
         return tuple(Index(None) if k is None else Index(variable(k)) for k in self.place)
 
     @property
     def kind(self) -> str:
-        """How it is printed: ``"map"``, ``"fold"``, ``"store"`` or ``"sequence"``."""
+        """Return how it is printed: ``"map"``, ``"fold"``, ``"store"`` or ``"sequence"``."""
         kind = kind_of(self.root)
         return kind if kind in {"fold", "store", "sequence"} else "map"
 
 
 def variable(position: int) -> str:
-    """The loop variable of a position in a domain."""
+    """Return the loop variable of a position in a domain."""
     return f"d{position}"
 
 
@@ -124,7 +124,7 @@ class Roots:
         self.wanted = {r for r in results if is_loop(r)} | set(forced)
         self.shared: dict[Node, int] = {}
         self.stretched: set[Node] = set()
-        self.heavy: set[Node] = set()  # what has a heavy function in the text that it would be written as
+        self.heavy: set[Node] = set()  # nodes with a heavy function in their inlined expression
         own = [n for n in nodes if n not in self.there]
         self._second = second_looks(own)
         for node in own:
@@ -187,13 +187,13 @@ class Roots:
             self.found.update(cut)
 
     def _inside(self, root: Node) -> list[Node]:
-        """The operations inlined into the stage of ``root``, operands first."""
+        """Return the operations inlined into the stage of ``root``, operands first."""
         order = topological(root.args, stop=lambda n: n in self.found or not is_inline(n))
         return [n for n in order if kind_of(n) in {"map", "take"} and n not in self.found]
 
 
 def _last_uses(inside: Sequence[Node], root: Node) -> dict[Node, int]:
-    """For each operation the number of its last user."""
+    """Return for each operation the number of its last user."""
     numbers = {node: k for k, node in enumerate(inside)}
     last: dict[Node, int] = {}
     for node in (*inside, root):
@@ -203,7 +203,7 @@ def _last_uses(inside: Sequence[Node], root: Node) -> dict[Node, int]:
 
 
 def _narrowest(inside: Sequence[Node], begin: int, last: dict[Node, int]) -> tuple[int, list[Node]]:
-    """Where to cut, in the upper half of a stage's capacity, so that the fewest values cross; and these values."""
+    """Return where to cut, in the upper half of a stage's capacity, so that the fewest values cross; and these values."""
     best: tuple[int, int, list[Node]] | None = None
     alive: list[Node] = []
     for k in range(begin, begin + MOST_OPS):
@@ -215,7 +215,7 @@ def _narrowest(inside: Sequence[Node], begin: int, last: dict[Node, int]) -> tup
 
 
 def _stretches(node: Node, arg: Node) -> bool:
-    """Whether ``node`` uses an element of ``arg`` several times."""
+    """Return whether ``node`` uses an element of ``arg`` several times."""
     if node.op is BROADCAST:
         return arg.type.size != node.type.size
     if node.op is CONTRACT:
@@ -229,7 +229,7 @@ def _stretches(node: Node, arg: Node) -> bool:
 
 
 def make_stage(root: Node, stored: set[Node]) -> Stage:
-    """The stage that computes ``root``, with its loops ordered so that most reads are contiguous."""
+    """Return the stage that computes ``root``, with its loops ordered so that most reads are contiguous."""
     domain, reduced, place, body, written = _natural(root)
     reads, ops, heavy = _reads(root, domain, body, written, stored)
     order = list(range(len(domain)))
@@ -242,7 +242,7 @@ def make_stage(root: Node, stored: set[Node]) -> Stage:
 
 
 def reordered(stage: Stage, order: Sequence[int]) -> Stage:
-    """A stage with its loops permuted; ``order`` lists old positions."""
+    """Return a stage with its loops permuted; ``order`` lists old positions."""
     if list(order) == list(range(len(stage.domain))):
         return stage
     move = {old: new for new, old in enumerate(order)}
@@ -282,7 +282,7 @@ def _natural(root: Node) -> Natural:
 
 
 def axes_of(shape: Sequence[Size]) -> tuple[tuple[Size, ...], IndexTuple]:
-    """The loops over a shape, none for an extent of 1, and the index of an element."""
+    """Return the loops over a shape, none for an extent of 1, and the index of an element."""
     axes = [k for k, s in enumerate(shape) if s != 1]
     position = {axis: k for k, axis in enumerate(axes)}
     index = tuple(Index(variable(position[k])) if k in position else Index(None) for k in range(len(shape)))
@@ -294,7 +294,7 @@ def _positions(index: IndexTuple) -> tuple[int | None, ...]:
 
 
 def _natural_store(root: Node) -> Natural:
-    """A store loops over the stored value; with an index array, the place is read for each element."""
+    """Return a store loops over the stored value; with an index array, the place is read for each element."""
     value = root.args[-1]
     domain, index = axes_of(value.type.shape)
     body: list[Read] = [(value, index)]
@@ -325,7 +325,7 @@ def _natural_contraction(root: Node) -> Natural:
 
 
 def _product_order(a: str, b: str, out: str) -> str:
-    """The loop order of a matrix product: the innermost loop accesses memory in order if any does."""
+    """Return the loop order of a matrix product: the innermost loop accesses memory in order if any does."""
     summed = [c for c in a if c not in out]
     last = out[-1:]
     if last and all(own[-1] == last for own in (a, b) if last in own):
@@ -334,7 +334,7 @@ def _product_order(a: str, b: str, out: str) -> str:
 
 
 def operand_reads(node: Node, index: IndexTuple) -> list[Read]:
-    """What a map, move or take reads for the element of its result at ``index``."""
+    """Return what a map, move or take reads for the element of its result at ``index``."""
     if is_inline_move(node):
         return [(node.args[0], node.op.index(node, index))]  # type: ignore[attr-defined]
     if kind_of(node) == "take" and "axis" in node.params:
@@ -350,7 +350,7 @@ def operand_reads(node: Node, index: IndexTuple) -> list[Read]:
 def _reads(
     root: Node, domain: tuple[Size, ...], body: Sequence[Read], written: IndexTuple | None, stored: set[Node]
 ) -> tuple[tuple[Read, ...], int, bool]:
-    """The reads of a stage, its number of operations, and whether one is heavy."""
+    """Return the reads of a stage, its number of operations, and whether one is heavy."""
     reads: dict[Read, None] = {}
     seen: set[Read] = set()
     ops = 0
@@ -378,7 +378,7 @@ def _reads(
 
 
 def _order(reads: Sequence[Read], place: Sequence[int | None] | None, rank: int) -> list[int]:
-    """The loop order in which most full reads (and the store of a map) access memory in order."""
+    """Return the loop order in which most full reads (and the store of a map) access memory in order."""
     natural = list(range(rank))
     if rank < 2:
         return natural

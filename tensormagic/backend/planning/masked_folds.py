@@ -1,8 +1,8 @@
-"""Sums and stores of elements that a mask selects, as one pass over all elements, without indices.
+"""Compute sums and stores of masked elements in one pass over all elements, without indices.
 
-``x[m].sum()`` is the sum of ``np.where(m, x, 0)``, and ``x[m] = f(x[m])`` is ``np.where(m, f(x), x)``: one pass, and neither indices nor
-selected elements are written down. What is computed of selected elements has to be cheap: it is computed of the others, too. NumPy is
-quicker with what it has selected: only kernels are made so.
+``x[m].sum()`` becomes the sum of ``np.where(m, x, 0)``, and ``x[m] = f(x[m])`` becomes ``np.where(m, f(x), x)``:
+one pass, in which neither indices nor selected elements are stored. What is computed of the selected elements has
+to be cheap, as it is computed of all. NumPy itself is faster with a selection, so only kernels are made so.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from tensormagic.ops.move import BROADCAST
 from tensormagic.ops.pointwise import Pointwise
 from tensormagic.ops.scalars.scalar import add, where
 
-_FOLDS = {SUM, PROD, ANY, ALL}  # which have a value without any element
-_MOST = 16  # what may be computed of each element: eight additions
+_FOLDS = {SUM, PROD, ANY, ALL}  # reductions with an identity
+_MOST = 16  # most work per element, in half additions
 
 
 def of_all_elements(results: Sequence[Node]) -> list[Node]:
     """``results`` with such sums and stores computed from all elements, if other rounding than NumPy's is allowed."""
     found = list(results)
-    while goals := _goals(found) if may_round() else {}:  # one may be within what takes the place of another
+    while goals := _goals(found) if may_round() else {}:  # a replacement may contain another one
         found = substituted(found, goals)
     return found
 
@@ -79,7 +79,7 @@ class _Every:
         return found is not None
 
     def end(self, node: Node) -> Node | None:
-        """The replacement for a sum, or for a store to where the elements were; else None."""
+        """Return the replacement for a sum, or for a store to where the elements were, or None."""
         if node.op in _FOLDS:
             x, dtype = self._of(node.args[0]), node.args[0].type.dtype
             nothing = constant(dtype.type(node.op.start(dtype)))  # type: ignore[attr-defined]
@@ -94,7 +94,7 @@ class _Every:
         return where(self._mask, add(whole, x) if node.op is SCATTER_ADD else x, whole)
 
     def _of(self, node: Node) -> Node | None:
-        """The counterpart of ``node`` over all elements, if known; a number stays itself."""
+        """Return the counterpart of ``node`` over all elements, if known; a number stays itself."""
         if node in self.made or (node.type.shape and node.op is not BROADCAST):
             return self.made.get(node)
         return self._all(node)

@@ -1,8 +1,8 @@
-"""Which steps of a plan run at the same time on several threads, and in which order the others run then. Runs nothing, prints nothing.
+"""Choose the steps of a plan that run concurrently on several threads, and the order of the others. Runs nothing, prints nothing.
 
-A step is *handed out* where it takes long, lets go of the interpreter's lock, has no threads of its own, and something else that takes
-long can run before anything needs it. What has to run before what is known from the order of the block (`Block.before`), in which
-values that share memory have their order, too.
+A step is *handed out* to another thread where it takes long, releases the interpreter's lock, has no threads of its
+own, and another long step can run before its result is needed. Dependencies are those of the block's order
+(`Block.before`), in which values that share memory have their order, too.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from tensormagic.ops.effects.telling import EFFECTS
 
 EIGHTH = 125  # picoseconds of an eighth of an operation in a kernel
 MOST = 64  # steps that are handed out and not yet needed
-_least = 500_000_000  # picoseconds from which on a step is handed out, some ten times what that costs
+_least = 500_000_000  # picoseconds from which a step is handed out, ten times the cost of doing so
 
 
 def least() -> int:
-    """The picoseconds from which a step counts as long."""
+    """Return the picoseconds from which a step counts as long."""
     return _least
 
 
@@ -56,7 +56,7 @@ class Order:
 
 
 class Overlap:
-    """What may run concurrently in a plan.
+    """The steps of a plan that may run concurrently.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Overlap:
 
     @cached_property
     def before(self) -> list[set[int]]:
-        """For each step the numbers of the steps it depends on."""
+        """Return for each step the numbers of the steps it depends on."""
         number = {
             p: k for k, step in enumerate(self.steps) for p in (step.steps if isinstance(step, Kernel) else [step])
         }
@@ -100,7 +100,7 @@ class Overlap:
 
     @cached_property
     def efforts(self) -> list[Size]:
-        """For each step about how many picoseconds it takes."""
+        """Return for each step about how many picoseconds it takes."""
         return [self._effort(step) for step in self.steps]
 
     def _effort(self, step: Step) -> Size:
@@ -110,7 +110,7 @@ class Overlap:
 
     @cached_property
     def fit(self) -> list[bool]:
-        """Which steps could be handed out."""
+        """Return which steps could be handed out."""
         return [self._is_fit(step) for step in self.steps]
 
     def _is_fit(self, step: Step) -> bool:
@@ -123,7 +123,7 @@ class Overlap:
 
     @cached_property
     def nests(self) -> list[list[Size]]:
-        """For each step the work of each of its loops that threads may share."""
+        """Return for each step the work of each of its loops that threads may share."""
         return [
             [] if isinstance(step, Node) or not self._shares(step) else [w for p in step.parts for w in _nests(p)]
             for step in self.steps
@@ -131,7 +131,7 @@ class Overlap:
 
     @cached_property
     def gate(self) -> Size:
-        """The total effort of the steps that could be handed out; 0 if nothing can run concurrently, or efforts are data-dependent."""
+        """Return the total effort of steps that could be handed out; 0 if nothing can run concurrently, or efforts are data-dependent."""
         if not self.possible or any(map(nodes_of, self.efforts)) or self.order([1] * len(self.steps), least=1) is None:
             return 0
         return sum((e for e, fit in zip(self.efforts, self.fit, strict=True) if fit), 0)
@@ -139,7 +139,7 @@ class Overlap:
     def order(
         self, efforts: Sequence[int], *, unfit: Collection[Step] = (), blas: bool = False, least: int
     ) -> Order | None:
-        """The order for known efforts; None if nothing is handed out.
+        """Return the order for known efforts, or None if no step is handed out.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class Overlap:
         return Order(tuple(found), frozenset(handed)) if handed else None
 
     def _arranged(self, handable: Sequence[bool], heavy: Sequence[bool]) -> list[int]:
-        """All steps: those handed out, then short ones, then the rest; last those that need what was handed out."""
+        """Return all steps in order: those handed out, short ones, the rest, and last those that depend on handed-out steps."""
         sorter = TopologicalSorter(dict(enumerate(self.before)))
         sorter.prepare()
         ready: list[tuple[int, int]] = []
@@ -185,7 +185,7 @@ class Overlap:
         return found
 
     def _worth_it(self, order: Sequence[int], handable: Sequence[bool], heavy: Sequence[bool]) -> list[int]:
-        """The steps to hand out: those with a long step between themselves and their first reader."""
+        """Return the steps to hand out: those with a long step between themselves and their first reader."""
         place = {k: at for at, k in enumerate(order)}
         first = dict.fromkeys(order, len(order))
         for k, needed in enumerate(self.before):
@@ -194,7 +194,7 @@ class Overlap:
         return [k for k in order if handable[k] and any(heavy[m] for m in order[place[k] + 1 : first[k]])]
 
     def beside(self, order: Order, efforts: Sequence[int], *, least: int) -> list[list[int]]:
-        """Groups of long steps that run concurrently as far as nobody waits."""
+        """Return groups of long steps that run concurrently unless one has to wait."""
         place = {k: at for at, k in enumerate(order.steps)}
         groups: list[list[int]] = []
         for k in order.steps:
@@ -208,7 +208,7 @@ class Overlap:
 
 
 def _nests(part: Any) -> Iterator[Size]:
-    """The work of each nest of a kernel's part, including those in regions."""
+    """Yield the work of each nest of a kernel's part, including those in regions."""
     if isinstance(part, Nest):
         yield sum((work_of(s) for s in part.stages), 0)
     elif isinstance(part, Region):
@@ -218,14 +218,14 @@ def _nests(part: Any) -> Iterator[Size]:
 
 
 def uses_blas(step: Step) -> bool:
-    """Whether NumPy calls BLAS or LAPACK for a step, which may have their own threads."""
+    """Return whether NumPy calls BLAS or LAPACK for a step, which may have their own threads."""
     linear = isinstance(step, Node) and (step.op is CONTRACT or bool(step.op.cubed))
     return linear and isinstance(step, Node) and step.types[0].dtype.kind in "fc"
 
 
 @cache
 def _libraries() -> list[Any] | None:
-    """The loaded linear algebra libraries; None if that is not known."""
+    """Return the loaded linear algebra libraries, or None if that is not known."""
     try:
         from threadpoolctl import ThreadpoolController
     except ImportError:
@@ -234,7 +234,7 @@ def _libraries() -> list[Any] | None:
 
 
 def blas_threads() -> int:
-    """The number of threads a BLAS call uses."""
+    """Return the number of threads a BLAS call uses."""
     libraries = _libraries()
     if libraries is None:
         asked = [os.environ.get(name, "") for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")]

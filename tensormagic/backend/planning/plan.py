@@ -1,4 +1,4 @@
-"""What runs at once: a graph as kernels and library calls, with their sources. Compiles nothing."""
+"""The plan of a graph: kernels and library calls, with their sources. Compiles nothing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class PlannedKernel:
 
     @property
     def source(self) -> str:
-        """The text with the user's names and lines."""
+        """Return the text with the user's names and lines."""
         return self.printed.readable
 
     def __repr__(self) -> str:
@@ -105,23 +105,23 @@ class Plan:
 
     @property
     def ledger(self) -> Ledger:
-        """The allocations of a run, as formulas in sizes."""
+        """Return the allocations of a run, as formulas in sizes."""
         return self.driver.ledger
 
     @property
     def grows(self) -> bool:
-        """Whether there are growing arrays, which only machine code has: everything is compiled then, or nothing."""
+        """Return whether there are growing arrays, which only machine code has: everything is compiled then, or nothing."""
         printed = (entry for kernel in self.kernels for entry in kernel.printed.entries)
         return any(entry.kind == "growing" for entry in printed)
 
     @staticmethod
     def is_slow(node: Node) -> bool:
-        """Whether NumPy computes a step more slowly than a kernel would."""
+        """Return whether NumPy computes a step more slowly than a kernel would."""
         return getattr(node.op, "kind", "opaque") not in _QUIET
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
-        """The different kernels to compile, those of regions included."""
+        """Return the different kernels to compile, those of regions included."""
         return tuple(dict.fromkeys(k.printed.source for k in self.kernels))
 
     def compile(self, functions: Sequence[Callable[..., None] | None]) -> Callable[..., list[object]]:
@@ -148,7 +148,7 @@ class Plan:
 
 
 def plan_graph(graph: Graph, changed: Iterable[int] = ()) -> Plan:
-    """The plan of a closed graph; it may overwrite the parameters whose numbers are in ``changed``."""
+    """Return the plan of a closed graph; it may overwrite the parameters whose numbers are in ``changed``."""
     carries = [graph.parameters[k] for k in changed]
     simple = expand_all([*graph.results, *graph.checked])
     growing = untaped(simple)
@@ -200,16 +200,16 @@ class Arranged:
     stored: frozenset[Node]
 
     def is_stored(self, node: Node) -> bool:
-        """Whether a node has an array of its own, or is computed by a stage."""
+        """Return whether a node has an array of its own, or is computed by a stage."""
         return node in self.stored or not is_inline(node)
 
     def is_exported(self, kernel: Kernel, node: Node) -> bool:
-        """Whether a node is needed after the kernel that computes it."""
+        """Return whether a node is needed after the kernel that computes it."""
         return bool(node.type.shape) or node in self.wanted[kernel]
 
 
 def arranged(graph: Graph, found: Sequence[Node], carries: Sequence[Node], *, apart: bool = False) -> Arranged:
-    """The steps for a graph whose results and checked values are ``found``, in simple ops; ``apart``: see `schedule`."""
+    """Return the steps for a graph whose results and checked values are ``found``, in simple ops; ``apart``: see `schedule`."""
     memory = Memory()
     count = len(graph.results)
     guards = graph.guards_over(dict(zip(graph.checked, found[count:], strict=True)))
@@ -266,7 +266,7 @@ def _plan(graph: Graph, found: Sequence[Node], origin: Mapping[Node, Node], carr
 
 
 def _blocks(block: Block) -> Iterator[Block]:
-    """A block and those within it."""
+    """Yield a block and those within it."""
     yield block
     for step in block.steps:
         if isinstance(step, Region):
@@ -275,7 +275,7 @@ def _blocks(block: Block) -> Iterator[Block]:
 
 
 def _needed(steps: Sequence[Step], block: Block) -> dict[Kernel, set[Node]]:
-    """For each kernel the nodes that other steps, or the results, need."""
+    """Return for each kernel the nodes that other steps, or the results, need."""
     wanted: dict[Kernel, set[Node]] = {s: set() for s in steps if isinstance(s, Kernel)}
     home = {n: kernel for kernel in wanted for part in kernel.steps for n in produced(part)}
 
@@ -287,7 +287,7 @@ def _needed(steps: Sequence[Step], block: Block) -> dict[Kernel, set[Node]]:
 
 
 def _uses(steps: Sequence[Step], block: Block) -> Iterator[tuple[Node, Step | None]]:
-    """The nodes that are needed, each with the step that needs it; None for a result."""
+    """Yield the nodes that are needed, each with the step that needs it, or None for a result."""
     yield from ((stored_below(r), None) for r in block.results)
     for step in steps:
         for part in step.steps if isinstance(step, Kernel) else [step]:
@@ -295,7 +295,7 @@ def _uses(steps: Sequence[Step], block: Block) -> Iterator[tuple[Node, Step | No
 
 
 def nodes_of_kernel(kernel: Kernel, stored: Callable[[Node], bool]) -> tuple[Node, ...]:
-    """Every node that a kernel computes, operands first."""
+    """Return every node that a kernel computes, operands first."""
     found: dict[Node, None] = {}
     for step in kernel.steps:
         roots = produced(step)

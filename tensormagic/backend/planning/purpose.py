@@ -1,4 +1,4 @@
-"""What a plan is made for: the processor with libraries, loops that compute everything, or a GPU. Facts about nodes depend on it."""
+"""The target of a plan: the processor with libraries, loops that compute everything, or a GPU. Facts about nodes depend on it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _purpose: ContextVar[Purpose] = ContextVar("purpose", default="")
 
 
 def purpose() -> Purpose:
-    """The purpose that plans are made for now."""
+    """Return the target that plans are being made for."""
     return _purpose.get()
 
 
 def is_alone() -> bool:
-    """Whether loops compute all that they can."""
+    """Return whether plans compute everything in loops that they can."""
     return _purpose.get() == "alone"
 
 
@@ -38,7 +38,7 @@ def without_library() -> Generator[None]:
 
 
 def for_device(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that makes or runs plans for a GPU, with the planner's facts about nodes for that device."""
+    """Return a function that makes or runs plans for a GPU, with the planner's facts about nodes for that device."""
 
     @wraps(function)
     def run(*args: P.args, **options: P.kwargs) -> R:

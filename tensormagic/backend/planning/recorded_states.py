@@ -1,7 +1,7 @@
-"""Loops that record what each iteration begins with: all values in one array, of which an iteration reads one and makes the next.
+"""Merge records of a loop's carry into the carry: one array of all states, of which an iteration reads one and writes the next.
 
-``H[t] = u; u = f(u)`` writes every value twice, and copies it where ``f`` stores into ``u``. With one place more,
-``H[t + 1] = f(H[t])`` is all.
+``H[t] = u; u = f(u)`` writes every value twice, and copies it where ``f`` stores into ``u``. With one row more,
+``H[t + 1] = f(H[t])`` does all of it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tensormagic.ops.update import SET, set_at
 
 
 def in_states(results: Sequence[Node]) -> tuple[list[Node], dict[Node, Node]]:
-    """The same results, in simple ops, over such loops, and the original of each new node."""
+    """Return the same results, in simple ops, with such loops rewritten, and the original of each new node."""
     memo: dict[Node, Node] = {}
     nodes = topological(results)
     if not any(map(graphs_of, nodes)):
@@ -52,7 +52,7 @@ def in_states(results: Sequence[Node]) -> tuple[list[Node], dict[Node, Node]]:
 
 
 def _converted(graph: Graph) -> Graph:
-    """A graph over such loops; the same graph if it has none."""
+    """Return a graph with such loops rewritten, or the same graph if it has none."""
     return _known(graph, may_round())
 
 
@@ -67,7 +67,7 @@ def _known(graph: Graph, _rounds: bool) -> Graph:
 
 @dataclass
 class _State:
-    """A carry and its records: the numbers of those with initial values of iterations, and of those with final values."""
+    """A carry and the positions of its records: of values at the start of iterations, and of values at their end."""
 
     carry: int
     before: list[int] = field(default_factory=list[int])
@@ -96,7 +96,7 @@ class _Loop:
         return ()
 
     def _state(self, k: int, shown: set[int]) -> _State | None:
-        """What is recorded of a carry; None if that is not worth it."""
+        """Return the records of a carry, or None if merging them does not pay."""
         carry, end = self.own[k], self.body.results[k]
         if not carry.type.shape or end is carry or carry.type != end.type or any(map(nodes_of, carry.type.shape)):
             return None
@@ -110,7 +110,7 @@ class _Loop:
         return found if found.before or found.after else None
 
     def _recorded(self, m: int) -> Node | None:
-        """The value that each iteration stores at its own place of carry ``m``; None if anything else is done with it."""
+        """Return the value that each iteration stores in its own row of carry ``m``, or None if the carry is used otherwise."""
         stack, end = self.own[m], self.body.results[m]
         stores = end.op is SET and end.args[0] is stack and stack.type.shape
         if constant_value(self.operands[m]) is None or not stores:
@@ -128,7 +128,7 @@ class _Loop:
         return inner if alike and inner.type.dtype == stack.type.dtype else None
 
     def _rebuilt(self, state: _State) -> tuple[Node, ...] | None:
-        """The results of the loop over states; None if its body would lack sizes."""
+        """Return the results of the loop over states, or None if its body would lack sizes."""
         k, gone = state.carry, {state.carry, *state.before, *state.after}
         extent = self.own[(state.before + state.after)[0]].type.shape[0]
         shape = self.own[k].type.shape
@@ -179,7 +179,7 @@ def _with(roots: Sequence[Node], old: Node, new: Node) -> list[Node]:
 
 
 def _stored(states: Node, place: Size, value: Node, row: Node) -> Node:
-    """The states with another value stored; if that is ``row`` with a slice overwritten, only the rest is copied."""
+    """Return the states with another value stored; if that is ``row`` with a slice overwritten, only the rest is copied."""
     shape = row.type.shape
     part = value["slices"] if value.op is SET and value.args[0] is row else ()
     if not part or not is_box(part):
@@ -192,7 +192,7 @@ def _stored(states: Node, place: Size, value: Node, row: Node) -> Node:
 
 
 def _says_sizes(parameters: Sequence[Node], roots: Sequence[Node]) -> bool:
-    """Whether every size that nodes mention is an axis of a parameter."""
+    """Return whether every size that nodes mention is an axis of a parameter."""
     nodes = topological(roots)
     values = [v for n in nodes for v in (*n.params.values(), *(t.shape for t in n.types))]
     return set(symbols_in(values)) <= {bare_symbol(s) for p in parameters for s in p.type.shape}

@@ -1,4 +1,4 @@
-"""Whether stages that meet in an array, which one of them changes, may share a loop over rows: each row is then run in their order."""
+"""Decide whether stages that access an array which one of them changes may share a loop over rows, row after row."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ Meeting = tuple[IndexTuple, IndexTuple]
 
 
 def is_changer(stage: Stage, memory: Memory) -> bool:
-    """Whether a stage stores into an array that is there before."""
+    """Return whether a stage stores into an array that is there before."""
     return stage.written is not None or stage.root in memory.home
 
 
 def meetings(earlier: Stage, later: Stage, memory: Memory, made: Container[Node]) -> list[Meeting] | None:
-    """Where two stages are in an array that one of them changes, each time both indices; None where one is all over it.
+    """Return the pairs of indices at which two stages access an array that one of them changes, or None if one accesses all of it.
 
-    What the later one reads that is not ``made`` beside the earlier one is older than that, which then changes other elements.
+    What the later stage reads that is not ``made`` in the same nest is older than the earlier stage, which then
+    changes other elements.
     """
     found: list[Meeting] = []
     for changer, other in ((earlier, later), (later, earlier)):
@@ -37,7 +38,7 @@ def meetings(earlier: Stage, later: Stage, memory: Memory, made: Container[Node]
 
 
 def _touched(stage: Stage, owner: Node, memory: Memory) -> Iterator[tuple[Node, IndexTuple | None]]:
-    """What a stage reads or stores in an array, and where: None for a view of it, a copy of all of it, and what is added up in it."""
+    """Yield what a stage accesses in an array, with its index: None for a view, a copy of the whole, or an accumulation."""
     for node, index in stage.reads:
         if node.op is not IOTA and memory.owner(node) is owner:
             yield stored_below(node), index if stored_below(node) is node and node.type.shape else None
@@ -48,11 +49,11 @@ def _touched(stage: Stage, owner: Node, memory: Memory) -> Iterator[tuple[Node, 
 
 
 def rows_in_common(found: Sequence[Meeting], most: int) -> int:
-    """For how many leading loops different iterations are at different elements, wherever two stages meet."""
+    """Return the number of leading loops whose iterations access separate elements wherever two stages meet."""
     return next((k for k in range(most) if not all(_is_along(pair, k) for pair in found)), most)
 
 
 def _is_along(pair: Meeting, position: int) -> bool:
-    """Whether both indices go along some axis with a loop, at the same place."""
+    """Return whether both indices follow a loop along some axis, at the same place."""
     name = variable(position)
     return any(a == b and a.variable == name for a, b in zip(*pair, strict=True))

@@ -1,8 +1,8 @@
-"""Which stages run in one loop nest, in which order, and where their values are kept. Prints nothing.
+"""Group stages into loop nests, order them, and choose where their values are kept. Prints nothing.
 
-A *nest* is a loop over tiles of rows (its leading axes, taken as one), and in each tile a sequence of *loops* over the
-tile's rows and the remaining axes. A value that only the nest uses lives in a local variable or for one tile; nothing
-of the full size is stored for it.
+A *nest* is a loop over tiles of rows (its leading axes, taken as one), and in each tile a sequence of *loops* over
+the tile's rows and the remaining axes. A value that only the nest uses lives in a local variable or for one tile;
+no full-size array is stored for it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Loop:
     stages: list[Stage] = field(default_factory=list)
 
     def takes(self, stage: Stage, inner: tuple[Size, ...]) -> bool:
-        """Whether a stage with these inner axes may join: at most one heavy function, and the same condition for skipping."""
+        """Return whether a stage with these inner axes may join: at most one heavy function, and the same condition for skipping."""
         if skip_of(stage) != skip_of(self.stages[0]):
             return False
         return self.inner == inner and not (stage.heavy and any(s.heavy for s in self.stages))
@@ -71,16 +71,16 @@ class Nest:
 
     @property
     def rows(self) -> tuple[Size, ...]:
-        """The extents of the rows."""
+        """Return the extents of the rows."""
         return self.stages[0].domain[: self.depth]
 
     @property
     def ops(self) -> int:
-        """How many scalar operations there are."""
+        """Return how many scalar operations there are."""
         return sum(s.ops for s in self.stages)
 
     def is_total(self, stage: Stage) -> bool:
-        """Whether a stage folds the rows, so that its value is known only after the nest."""
+        """Return whether a stage folds the rows, so that its value is known only after the nest."""
         return bool(self.depth) and 0 in stage.reduced
 
 
@@ -88,7 +88,7 @@ Part = Nest | Region | Check
 
 
 def steps_in(item: Part | Node) -> Sequence[BlockStep]:
-    """The stages of a nest; anything else is one step."""
+    """Return the stages of a nest; anything else is one step."""
     return item.stages if isinstance(item, Nest) else [item]
 
 
@@ -100,17 +100,17 @@ class Kernel:
 
     @property
     def nests(self) -> list[Nest]:
-        """The nests that are not within a region."""
+        """Return the nests that are not within a region."""
         return [part for part in self.parts if isinstance(part, Nest)]
 
     @property
     def regions(self) -> list[Region]:
-        """The regions."""
+        """Return the regions."""
         return [part for part in self.parts if isinstance(part, Region)]
 
     @property
     def stages(self) -> list[Stage]:
-        """The stages of all nests, in order, without those of regions."""
+        """Return the stages of all nests, in order, without those of regions."""
         return [s for nest in self.nests for s in nest.stages]
 
     @property
@@ -120,7 +120,7 @@ class Kernel:
 
     @property
     def ops(self) -> int:
-        """How many scalar operations the nests have."""
+        """Return how many scalar operations the nests have."""
         return sum(nest.ops for nest in self.nests)
 
 
@@ -128,9 +128,9 @@ Step = Kernel | Node
 
 
 def schedule(block: Block, memory: Memory, *, apart: bool = False) -> list[Step]:
-    """Kernels and library nodes, in the order in which they run.
+    """Return kernels and library nodes, in the order in which they run.
 
-    ``apart``: each nest is a kernel of its own, except that numbers belong to the kernel before.
+    With ``apart``, each nest is a kernel of its own, except that scalars belong to the kernel before.
     """
     items = arrange(block, memory, _by_level(block), apart=apart)
     steps: list[Step] = []
@@ -152,7 +152,7 @@ def schedule(block: Block, memory: Memory, *, apart: bool = False) -> list[Step]
 
 
 def _gives_numbers(step: Step | None) -> bool:
-    """Whether a kernel only yields numbers."""
+    """Return whether a kernel only yields numbers."""
     if not isinstance(step, Kernel) or step.regions:
         return False
     kept = [s for nest in step.nests for s in nest.stages if nest.storage[s.root] is Storage.FULL or s.reduced]
@@ -160,7 +160,7 @@ def _gives_numbers(step: Step | None) -> bool:
 
 
 def _sized_within(nest: Nest, other: Nest | Kernel) -> bool:
-    """Whether the size of an array that a nest makes is computed by ``other``."""
+    """Return whether the size of an array that a nest makes is computed by ``other``."""
     made = {s.root for s in other.stages}
     return any(n in made for s in nest.stages for size in s.root.type.shape for n in nodes_of(size))
 
@@ -168,7 +168,7 @@ def _sized_within(nest: Nest, other: Nest | Kernel) -> bool:
 def arrange(
     block: Block, memory: Memory, steps: Sequence[BlockStep] | None = None, *, apart: bool = False
 ) -> list[Part | Node]:
-    """The steps of a block with its stages in nests; ``apart``: what is stored into one array is stored by one nest after the other."""
+    """Return the steps of a block with its stages in nests; with ``apart``, stores into one array are in separate nests."""
     items = _Arrangement(memory, block, steps or block.steps, apart=apart).items
     outside = _used_outside(block, items)
     for item in items:
@@ -179,7 +179,7 @@ def arrange(
 
 
 def _by_level(block: Block) -> list[BlockStep]:
-    """The steps ordered so that library calls interrupt the loops rarely; calls that wait for no loop come first."""
+    """Return the steps ordered so that library calls interrupt the loops rarely; calls that wait for no loop come first."""
     level: dict[BlockStep, int] = {}
     for step in block.steps:
         calls = isinstance(step, Node)
@@ -214,7 +214,7 @@ class _Arrangement:
         self.items = [item for item in self.items if not isinstance(item, Nest) or item.stages]
 
     def _place(self, stage: Stage) -> int:
-        """The number of the item that ``stage`` joins, or starts."""
+        """Return the position of the item that ``stage`` joins, or starts."""
         earliest = max((self.number[s] for s in self.before[stage]), default=-1)
         for k in range(len(self.items) - 1, max(earliest, len(self.items) - LOOK_BACK, 0) - 1, -1):
             nest = self.items[k]
@@ -236,7 +236,7 @@ class _Arrangement:
                 for step in steps_in(item)
                 for s in nest.stages
             ):
-                continue  # it has to run before what runs between them
+                continue  # the nest has to run before these
             united = Nest([*nest.stages], nest.depths, nest.alone)
             self.where.update((s.root, number) for s in nest.stages)
             if all(self._join(s, united, number, wanted=True) for s in later.stages):
@@ -246,7 +246,7 @@ class _Arrangement:
                 self.where.update((s.root, other) for s in nest.stages)
 
     def _rows_kept(self, stage: Stage, nest: Nest, depths: Iterable[int]) -> set[int]:
-        """Those of ``depths`` with which each row is one stage's after the other's in all arrays that one of them changes."""
+        """Return those of ``depths`` with which rows are processed independently in all arrays that one of the stages changes."""
         most, made = len(stage.domain), {s.root for s in nest.stages}
         for s in nest.stages:
             if is_changer(stage, self.memory) or is_changer(s, self.memory):
@@ -257,11 +257,11 @@ class _Arrangement:
         return {d for d in depths if d <= most}
 
     def _join(self, stage: Stage, nest: Nest, number: int, *, wanted: bool = False) -> bool:
-        """Let a stage join a nest if their loops match; there must be something to gain unless ``wanted``."""
+        """Let a stage join a nest if their loops match, and there is something to gain or ``wanted`` is set; return whether it did."""
         if not self._may_join(stage, nest):
             return False
         numbers = not stage.domain or not nest.depths
-        copies = stage.root in self.copied  # before the nest begins
+        copies = stage.root in self.copied  # copies are made before the nest begins
         hidden = {n for n in hidden_reads(stage) if self.where.get(n) == number}
         if (hidden and copies) or (
             hidden and not numbers and (stage.written is None or hidden != {stage.root.args[0]})
@@ -280,7 +280,7 @@ class _Arrangement:
         return True
 
     def _may_join(self, stage: Stage, nest: Nest) -> bool:
-        """Whether a stage and a nest may be one kernel: not too large, without special loops, and in any order."""
+        """Return whether a stage and a nest may be one kernel: not too large, without special loops, and in any order."""
         if nest.ops + stage.ops > MOST_NEST_OPS or nest.alone or _stands_alone(stage):
             return False
         if (stage.domain and not is_fused()) or left_out(stage) != left_out(nest.stages[0]):
@@ -288,7 +288,7 @@ class _Arrangement:
         return not _sized_within(Nest([stage]), nest)
 
     def _join_numbers(self, stage: Stage, nest: Nest) -> bool:
-        """Numbers are computed one after the other, but for those that are read where others are stored."""
+        """Let a scalar stage join a nest of scalars, unless it reads what others store; return whether it did."""
         if stage.domain or nest.depths or not self._rows_kept(stage, nest, {0}):
             return False
         nest.stages.append(stage)
@@ -296,7 +296,7 @@ class _Arrangement:
 
 
 def _common_depths(stage: Stage, nest: Nest, own: Sequence[tuple[Stage, tuple[Index, ...]]]) -> set[int]:
-    """The possible numbers of leading axes that form the rows of both, given the nest's results that the stage reads."""
+    """Return the possible numbers of leading axes that form the rows of both, given the nest's results that the stage reads."""
     head = nest.stages[0].domain
     depths = {d for d in nest.depths & _depths(stage) if head[:d] == stage.domain[:d]}
     for producer, index in own:
@@ -308,31 +308,31 @@ def _common_depths(stage: Stage, nest: Nest, own: Sequence[tuple[Stage, tuple[In
 
 
 def _stands_alone(stage: Stage) -> bool:
-    """Whether a stage has special loops: each step needs the one before, or matrices go by blocks."""
+    """Return whether a stage has special loops: a sequential scan, or a blocked matrix product."""
     return stage.kind == "sequence" or is_product(stage.root)
 
 
 def hidden_reads(stage: Stage) -> list[Node]:
-    """What a stage needs whole at every iteration: the memory below views, and what it stores into."""
+    """Return the arrays that a stage needs whole at every iteration: memory under views, and the target of a store."""
     return [n for n in needed(stage) if n not in {r for r, _ in stage.reads}] + (
         [stored_below(stage.root.args[0])] if stage.written is not None else []
     )
 
 
 def _shares(stage: Stage, nest: Nest) -> bool:
-    """Whether both read the same array."""
+    """Return whether both read the same array."""
     mine = {n for n, index in stage.reads if any(i.variable for i in index) and n.op is not IOTA}
     return any(n in mine for s in nest.stages for n, _ in s.reads)
 
 
 def _stores_elsewhere(stage: Stage, nest: Nest) -> bool:
-    """Whether slices of other extents are stored, which would need loops of their own."""
+    """Return whether slices of other extents are stored, which would need loops of their own."""
     stores = stage.written is not None or any(s.written is not None for s in nest.stages)
     return stores and all(s.domain != stage.domain for s in nest.stages)
 
 
 def _depths(stage: Stage) -> frozenset[int]:
-    """The possible numbers of leading axes that form the rows: all of them folded, or none."""
+    """Return the possible numbers of leading axes that form the rows: all of them folded, or none."""
     rank = len(stage.domain)
     if not stage.reduced:
         return frozenset(range(1, rank + 1))
@@ -344,7 +344,7 @@ def _depths(stage: Stage) -> frozenset[int]:
 
 
 def _aligned(producer: Stage, index: tuple[Index, ...]) -> int:
-    """The number of leading loops for which a read of what ``producer`` computes stays in the same row."""
+    """Return the number of leading loops for which a read of what ``producer`` computes stays in the same row."""
     axis_of = {position: axis for axis, position in enumerate(producer.place) if position is not None}
     count = 0
     while count in axis_of and index[axis_of[count]] == Index(variable(count)):
@@ -353,7 +353,7 @@ def _aligned(producer: Stage, index: tuple[Index, ...]) -> int:
 
 
 def _used_outside(block: Block, items: Sequence[Part | Node]) -> dict[Nest, set[Node]]:
-    """For each nest the nodes that are results, or read by another item."""
+    """Return for each nest the nodes that are results, or read by another item."""
     home = {s.root: item for item in items if isinstance(item, Nest) for s in item.stages}
     outside: dict[Nest, set[Node]] = {item: set() for item in items if isinstance(item, Nest)}
 
@@ -371,11 +371,12 @@ def _used_outside(block: Block, items: Sequence[Part | Node]) -> dict[Nest, set[
     return outside
 
 
-# loops ----------------------------------------------------------------------------------------------------------------
+# loops
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def _complete(nest: Nest, outside: set[Node], memory: Memory) -> None:
-    """Choose the rows, merge the loops, and say where values are kept."""
+    """Choose the rows of a nest, merge its loops, and choose where values are kept."""
     if not nest.depths:
         nest.loops = [Loop((), nest.stages)]
         nest.storage = {s.root: Storage.FULL if s.root in outside else Storage.LOCAL for s in nest.stages}
@@ -410,14 +411,14 @@ def _lodge(nest: Nest, memory: Memory) -> None:
 
 
 def _is_host(stage: Stage, nest: Nest, memory: Memory) -> bool:
-    """Whether a stage stores its values, element by element, into memory that only it uses."""
+    """Return whether a stage stores its values, element by element, into memory that only it uses."""
     root = stage.root
     stored = nest.storage.get(root) is Storage.FULL and stage.kind == "map"
     return stored and memory.owner(root) is root and memory.group(root) is root
 
 
 def _may_lodge(guest: Stage, host: Stage, nest: Nest, loop_of: dict[Node, int]) -> bool:
-    """Whether no value of ``guest`` is needed after ``host`` has stored its element."""
+    """Return whether no value of ``guest`` is needed after ``host`` has stored its element."""
     a, b = guest.root.type, host.root.type
     same = (a.dtype, a.shape, guest.domain, guest.place) == (b.dtype, b.shape, host.domain, host.place)
     if not same or guest.reduced or nest.storage[guest.root] is not Storage.TILE:
@@ -429,7 +430,7 @@ def _may_lodge(guest: Stage, host: Stage, nest: Nest, loop_of: dict[Node, int]) 
 
 
 def _merge(nest: Nest, memory: Memory) -> list[Loop]:
-    """The loops of a nest: a stage joins the first one with its axes that comes after what it reads, and what it stores over."""
+    """Return the loops of a nest: a stage joins the first one with its axes that comes after what it reads, and what it stores over."""
     loops: list[Loop] = []
     owner = {s.root: s for s in nest.stages}
     place: dict[Node, int] = {}
@@ -454,17 +455,17 @@ def _merge(nest: Nest, memory: Memory) -> list[Loop]:
 
 
 def _same_iteration(producer: Stage, index: tuple[Index, ...], stage: Stage) -> bool:
-    """Whether a read needs only what the same iteration has computed."""
+    """Return whether a read needs only what the same iteration has computed."""
     return not producer.reduced and producer.domain == stage.domain and index == producer.identity()
 
 
 def strides(shape: Sequence[Size]) -> list[Size]:
-    """The C-order strides of a shape, in elements."""
+    """Return the C-order strides of a shape, in elements."""
     return [product(tuple(shape[k + 1 :])) for k in range(len(shape))]
 
 
 def coefficients(node: Node, index: tuple[Index, ...]) -> tuple[dict[int, Size], Size]:
-    """An index into an array as a linear function of the loop variables: a factor for each, and an offset."""
+    """Return an index into an array as a linear function of the loop variables: a factor for each, and an offset."""
     factors: dict[int, Size] = {}
     offset: Size = 0
     for i, stride in zip(index, strides(node.type.shape), strict=True):
@@ -476,7 +477,7 @@ def coefficients(node: Node, index: tuple[Index, ...]) -> tuple[dict[int, Size],
 
 
 def collapses(stages: Iterable[Stage], positions: Sequence[int]) -> bool:
-    """Whether loops over neighbouring positions may run as one, since every access goes through them in order."""
+    """Return whether loops over neighbouring positions may run as one, since every access goes through them in order."""
     pairs = list(pairwise(positions))
     return all(_collapse_pair(stage, outer, inner) for stage in stages for outer, inner in pairs)
 

@@ -15,13 +15,11 @@ class Memory:
 
     def __init__(self) -> None:
         self.home: dict[Node, Node] = {}
-        self._short: dict[
-            Node, Node
-        ] = {}  # further up the same chain: of a thousand stores it is not gone over each time
+        self._short: dict[Node, Node] = {}  # a shortcut further up the same chain, which may have a thousand stores
         self._group: dict[Node, Node] = {}
 
     def owner(self, node: Node) -> Node:
-        """The node that the array of ``node`` is named after."""
+        """Return the node that the array of ``node`` is named after."""
         node, passed = stored_below(node), list[Node]()
         while (above := self._short.get(node) or self.home.get(node)) is not None:
             passed.append(node)
@@ -41,18 +39,18 @@ class Memory:
         self.home.pop(node, None)
 
     def group(self, owner: Node) -> Node:
-        """The representative of all owners that trade arrays with ``owner``."""
+        """Return the representative of all owners that trade arrays with ``owner``."""
         while owner in self._group:
             owner = self._group[owner]
         return owner
 
     def trade(self, left: Node, right: Node) -> None:
-        """Say that two owners trade arrays."""
+        """Record that two owners swap arrays."""
         left, right = self.group(left), self.group(right)
         if left is not right:
             self._group[left] = right
 
     @property
     def traded(self) -> bool:
-        """Whether any do."""
+        """Return whether any owners swap arrays."""
         return bool(self._group)

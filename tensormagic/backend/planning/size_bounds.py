@@ -17,7 +17,7 @@ class RefusedError(Exception):
 
 
 def upper(size: Size, known: Container[Node]) -> Size | None:
-    """An upper bound of ``size`` that mentions only the nodes ``known``; None if there is none."""
+    """Return an upper bound of ``size`` that mentions only the nodes ``known``, or None if there is none."""
     return _bound(size, known, above=True)
 
 
@@ -65,5 +65,5 @@ def _bound_of(a: Atom, known: Container[Node], *, above: bool) -> Size | None:
 
 
 def is_fixed(size: Size, known: Container[Node]) -> bool:
-    """Whether a size mentions only the nodes ``known``."""
+    """Return whether a size mentions only the nodes ``known``."""
     return all(n in known for n in nodes_of(size))

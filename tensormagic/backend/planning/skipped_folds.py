@@ -35,7 +35,7 @@ class Skip:
     holds: bool
 
     def text(self, value: str) -> str:
-        """An expression for whether the fold has elements, given the text of the condition."""
+        """Return an expression for whether the fold has elements, given the text of the condition."""
         return f"not {value}" if self.holds else value
 
 
@@ -56,13 +56,13 @@ def skip_of(stage: Stage) -> Skip | None:
 
 
 def left_out(stage: Stage) -> Skip | None:
-    """The same if the condition is a single number, so that the whole loop may be skipped; else None."""
+    """Return the same if the condition is a single number, so that the whole loop may be skipped, or None."""
     found = skip_of(stage)
     return found if found is not None and not found.index else None
 
 
 def is_only_chosen(root: Node, skip: Skip, stages: Iterable[Stage], stored: Callable[[Node], bool]) -> bool:
-    """Whether all readers of a fold use another number if it has no elements, so that it need not be written."""
+    """Return whether all readers of a fold use another number if it has no elements, so that it need not be written."""
     for stage in stages:
         stack = [stage.root] if any(n is root for n, _ in stage.reads) else []
         while stack:

@@ -86,7 +86,7 @@ Step = Stage | Region | Check | Node
 
 
 def produced(step: Step) -> list[Node]:
-    """The nodes that a step computes."""
+    """Return the nodes that a step computes."""
     if isinstance(step, Check):
         return []
     if isinstance(step, Stage):
@@ -95,7 +95,7 @@ def produced(step: Step) -> list[Node]:
 
 
 def needed(step: Step) -> list[Node]:
-    """The stored nodes that a step reads, below views."""
+    """Return the stored nodes that a step reads, below views."""
     if isinstance(step, Stage):
         found = [n for n, _ in step.reads if n.op is not IOTA]
         if step.written is not None:
@@ -110,7 +110,7 @@ def needed(step: Step) -> list[Node]:
 
 
 def below(operand: Node) -> list[Node]:
-    """What a NumPy call needs for an operand: moves (each may be stored), the node below, and the integers of their shapes.
+    """Return what a NumPy call needs for an operand: moves (each may be stored), the node below, and the integers of their shapes.
 
     A rank-0 operand is stored itself.
     """
@@ -123,12 +123,12 @@ def below(operand: Node) -> list[Node]:
 
 
 def arrays(nodes: Iterable[Node]) -> list[Node]:
-    """Those that have axes."""
+    """Return those that have axes."""
     return [n for n in nodes if n.type.shape]
 
 
 def leaves_of(node: Node, stored: Container[Node]) -> list[Node]:
-    """The stored nodes that are read for an inlined value."""
+    """Return the stored nodes that are read for an inlined value."""
     found: dict[Node, None] = {}
     stack = [node]
     while stack:

@@ -34,7 +34,7 @@ class _TapeError(Exception):
 
 
 def untaped(results: Sequence[Node]) -> tuple[list[Node], dict[Node, Node]] | None:
-    """The same results with growing arrays for tapes, and the original of each new node; None if impossible or needless."""
+    """Return the same results with growing arrays for tapes, and the original of each new node, or None if impossible or needless."""
     if not _has_tapes(tuple(results)):
         return None
     try:
@@ -68,7 +68,7 @@ class _Walk:
         self.memo = memo
 
     def of(self, results: Sequence[Node]) -> list[Node]:
-        """What stands for ``results``."""
+        """Return what stands for ``results``."""
         for node in topological(results, stop=lambda n: n in self.memo):
             if node not in self.memo and node.op is not EMPTY:
                 new = self.memo[node] = self._converted(node)
@@ -102,7 +102,7 @@ class _Walk:
         return replaced(node, self.memo)
 
     def _repetition(self, node: Node) -> Node:
-        """A loop with arrays for its tapes, if all of it can be one function."""
+        """Return a loop with arrays for its tapes, if all of it can be one function."""
         first, carries, body = int(node.op is LOOP), node["carries"], node["body"]
         outside = Instance(body, [*body.parameters[:first], *node.args[first:]])
         args = [self._array(count) for count in node.args[:first]]
@@ -130,7 +130,7 @@ class _Walk:
 
 
 def _entry(index: Node, shape: Sequence[Size]) -> Slices:
-    """The slice of an array that a tape's entry occupies."""
+    """Return the slice of an array that a tape's entry occupies."""
     place = as_size(index)
     if place is None or any(n.op is not PARAMETER for n in nodes_of(place)):
         raise _TapeError
@@ -138,13 +138,13 @@ def _entry(index: Node, shape: Sequence[Size]) -> Slices:
 
 
 def _like(array: Node, number: int) -> Node:
-    """An array like one of another graph, with new symbols for its symbolic sizes."""
+    """Return an array like one of another graph, with new symbols for its symbolic sizes."""
     extents = [s if isinstance(s, int) else symbol(f"tape{number}.{k}") for k, s in enumerate(array.type.shape[1:])]
     return input_node(Source("tape"), Type(array.type.dtype, (LENGTH, *extents)))
 
 
 def _over(graph: Graph, tapes: dict[Node, Node]) -> Graph:
-    """A graph over arrays in place of tapes."""
+    """Return a graph over arrays in place of tapes."""
     known = {p: tapes.get(p, p) for p in graph.parameters}
     expanded = expand_all([*graph.results, *graph.checked])
     found = _Walk(dict(known)).of(expanded)
@@ -154,7 +154,7 @@ def _over(graph: Graph, tapes: dict[Node, Node]) -> Graph:
 
 
 def _shape(body: Graph, tape: Node, carry: int | None) -> tuple[Size, ...]:
-    """The shape of a tape's entries, in sizes of a body; a carried tape gets one entry per iteration."""
+    """Return the shape of a tape's entries, in sizes of a body; a carried tape gets one entry per iteration."""
     users = [n for n in topological(expand_all(body.results)) if tape in n.args]
     if tape.type.dtype not in DTYPES or not users:
         raise _TapeError

@@ -18,7 +18,7 @@ from tensormagic.ops.pointwise import Pointwise
 
 
 def before_reshape(node: Node) -> Node | None:
-    """A function of reshaped arrays as the reshape of a function of the arrays; None if nothing is gained."""
+    """Return a function of reshaped arrays as the reshape of a function of the arrays, or None if nothing is gained."""
     if not isinstance(node.op, Pointwise) or not node.type.shape or len(node.types) != 1:
         return None
     below = [a.args[0] for a in node.args if a.op is RESHAPE and not squeezes(a)]
@@ -55,7 +55,7 @@ def without_round_trips(results: Sequence[Node]) -> list[Node]:
 
 
 def _back(node: Node, alone: Callable[[Node], bool]) -> Node | None:
-    """A reshape of element-wise functions as these functions of arrays in its shape; None if that cancels no reshape."""
+    """Return a reshape of element-wise functions as these functions of arrays in its shape, or None if that cancels no reshape."""
     top, shape, undone = node.args[0], node.type.shape, False
     made: dict[Node, Node] = {}
     for n in topological([top], stop=lambda n: n.type.shape != top.type.shape or not isinstance(n.op, Pointwise)):
@@ -75,10 +75,10 @@ def _back(node: Node, alone: Callable[[Node], bool]) -> Node | None:
 
 
 def _long(node: Node) -> tuple[Size, ...]:
-    """A shape without axes of extent 1."""
+    """Return a shape without axes of extent 1."""
     return tuple([s for s in node.type.shape if s != 1])
 
 
 def _is_written_out(node: Node) -> bool:
-    """Whether an array must be computed for a reshape of it."""
+    """Return whether an array must be computed for a reshape of it."""
     return node.op is TRANSPOSE or node.op is BROADCAST or isinstance(node.op, Pointwise)

@@ -10,7 +10,7 @@ from tensormagic.ops.scalars.scalar import exp, exp2, multiply, negative
 
 
 def is_at_most_zero(node: Node) -> bool:
-    """Whether no element is above 0."""
+    """Return whether no element is above 0."""
     node = stripped(node)
     if node.op is negative:
         return is_at_least_zero(node.args[0])
@@ -21,7 +21,7 @@ def is_at_most_zero(node: Node) -> bool:
 
 
 def is_at_least_zero(node: Node) -> bool:
-    """Whether no element is below 0."""
+    """Return whether no element is below 0."""
     node = stripped(node)
     if node.op.not_negative:
         return True
@@ -34,6 +34,6 @@ def is_at_least_zero(node: Node) -> bool:
 
 
 def is_of_unit(node: Node) -> bool:
-    """Whether every element is between 0 and 1."""
+    """Return whether every element is between 0 and 1."""
     node = stripped(node)
     return node.op in {exp, exp2} and is_at_most_zero(node.args[0])

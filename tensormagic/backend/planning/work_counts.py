@@ -35,7 +35,7 @@ class Pace:
 
 
 def is_counted(step: Stage | Region) -> bool:
-    """Whether the work of a step follows from sizes."""
+    """Return whether the work of a step follows from sizes."""
     if isinstance(step, Stage):
         return not any(nodes_of(s) for s in step.domain)
     return (step.root.op is COND or _iterations(step) is not None) and all(map(is_counted, _steps(step)))
@@ -54,11 +54,11 @@ def work_of(step: Stage | Region) -> Size:
 
 
 def _steps(region: Region) -> Iterator[Stage | Region]:
-    """The steps inside a region whose work counts."""
+    """Return the steps inside a region whose work counts."""
     return (s for block in region.blocks.values() for s in block.steps if isinstance(s, (Stage, Region)))
 
 
 def _iterations(region: Region) -> Size | None:
-    """The number of iterations of a loop, if it follows from sizes; else None."""
+    """Return the number of iterations of a loop, if it follows from sizes, or None."""
     found = None if region.head is None else as_size(region.head)
     return None if found is None or nodes_of(found) else found

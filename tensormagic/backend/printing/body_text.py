@@ -112,14 +112,14 @@ class Body:
         self.sections[depth].append((line, node))
 
     def assign(self, stem: str, expression: str, depth: int, node: Node | None) -> str:
-        """A new variable."""
+        """Return a new variable."""
         name = self.text.fresh(stem)
         self.depth_of[name] = depth
         self.emit(depth, f"{name} = {expression}", node)
         return name
 
     def value(self, node: Node, index: tuple[Index, ...]) -> str:
-        """The expression for the element of ``node`` at ``index``."""
+        """Return the expression for the element of ``node`` at ``index``."""
         while is_inline_move(node) and not self.text.stored(node):
             node, index = node.args[0], node.op.index(node, index)  # type: ignore[attr-defined]
         key = (node, index)
@@ -148,7 +148,7 @@ class Body:
         return f"({self._linear({int(along.variable[1:]): along.step} if along.variable else {}, along.offset)})"
 
     def _size(self, node: Node) -> str:
-        """A size; if data make it exceed a word, that is recorded, and NumPy computes it with Python's integers."""
+        """Return a size; if data make it exceed a word, that is recorded, and NumPy computes it with Python's integers."""
         text, wide = f"({self.text.size(node['size'])})", self.text.wide(node["size"])
         if wide and (node, ()) not in self.memo:
             self.memo[node, ()] = text
@@ -172,7 +172,7 @@ class Body:
         return self.assign(node.op.name, scalar_text(node, values), depth, node)
 
     def _taken(self, node: Node, index: IndexTuple) -> str:
-        """The element that an index array selects, or a checked number."""
+        """Return the element that an index array selects, or a checked number."""
         if "axis" not in node.params:
             return self._checked(node, index)
         (x, inner), (indices, own) = operand_reads(node, index)
@@ -202,7 +202,7 @@ class Body:
         return self.text.leave(Raised(node["error"], node["told"], node["place"], types), *noted)
 
     def place(self, node: Node, indices: Node, own: IndexTuple, extent: Size) -> Index:
-        """The place that an element of an index array means: checked, and counted from the front."""
+        """Return the place that an element of an index array means: checked, and counted from the front."""
         known = None if indices.type.shape else as_size(indices)
         given = self.value(indices, own)
         if known is not None and is_at_least(known, 0) and is_at_least(extent - 1 - known, 0):
@@ -213,7 +213,7 @@ class Body:
         return Index(None, 1, atom(Local(name)))
 
     def _wrapped(self, node: Node, indices: Node, given: str, extent: Size, axis: int, loops: int = 0) -> str:
-        """A checked index counted from the front, computed inside at least ``loops`` loops."""
+        """Return a checked index counted from the front, computed inside at least ``loops`` loops."""
         count = f"({self.text.size(extent)})"
         wrapped = given if indices.type.dtype.kind in "bu" else f"{given} if {given} >= 0 else {given} + {count}"
         depth = max(loops, self._depth(given), self._depth(count))
@@ -231,7 +231,7 @@ class Body:
         )
 
     def _depth(self, text: str) -> int:
-        """The number of loops that a text depends on, by its names and loop variables."""
+        """Return the number of loops that a text depends on, by its names and loop variables."""
         if text in self.depth_of:
             return self.depth_of[text]
         words = set(re.findall(r"\w+", text))
@@ -246,7 +246,7 @@ class Body:
         return self.assign("x", f"{name}[{offset}]", depth, node if node.op not in {PARAMETER, INPUT} else None)
 
     def address(self, node: Node, index: tuple[Index, ...]) -> tuple[str, str, int]:
-        """The array that holds ``node``, the offset of an element, and the number of loops that the offset depends on."""
+        """Return the array that holds ``node``, the offset of an element, and the number of loops that the offset depends on."""
         host = self.nest.lodged.get(node, node)
         if host is node and self.nest.storage.get(node) is Storage.TILE:
             return self._tile_address(node, index)
@@ -282,7 +282,7 @@ class Body:
         )
 
     def _linear(self, factors: Mapping[int, Size], offset: Size) -> str:
-        """A linear function of the loop variables as text."""
+        """Return a linear function of the loop variables as text."""
         terms: list[str] = []
         for g in self.groups:
             if g.name == "i" and self.split_rows:
@@ -297,7 +297,7 @@ class Body:
     # stages
 
     def result(self, stage: Stage, index: tuple[Index, ...]) -> str:
-        """The expression of a stage without loops of its own: an element, or a fold of one."""
+        """Return the expression of a stage without loops of its own: an element, or a fold of one."""
         root = stage.root
         if not is_fold(root):
             if is_inline_move(root):
@@ -311,7 +311,7 @@ class Body:
         )
 
     def element(self, stage: Stage) -> str:
-        """The element a fold takes at each iteration, in the dtype of its result."""
+        """Return the element a fold takes at each iteration, in the dtype of its result."""
         values = [self.value(n, i) for n, i in stage.body]
         root = stage.root
         if len(values) == 1:
@@ -331,7 +331,7 @@ class Body:
         )
 
     def print_loop(self) -> list[Line]:
-        """The statements of one tile."""
+        """Return the statements of one tile."""
         self.print_stages()
         return self.printed()
 
@@ -346,7 +346,7 @@ class Body:
                 self._print_map(stage)
 
     def printed(self, *, woven: bool = False, narrow: bool = False) -> list[Line]:
-        """The loops around what has been printed.
+        """Return the loops around what has been printed.
 
         Parameters
         ----------
@@ -361,7 +361,7 @@ class Body:
         return [*self.frame.tile[0], *begin, *self._nested(0, kind, steps, narrow=narrow), *self.frame.tile[1]]
 
     def _nested(self, depth: int, kind: str = "range", steps: Sequence[Line] = (), *, narrow: bool) -> list[Line]:
-        """The loop number ``depth`` + 1 and everything in it, beginning with ``steps``."""
+        """Return the loop number ``depth`` + 1 and everything in it, beginning with ``steps``."""
         if depth == len(self.groups):
             return []
         group = self.groups[depth]
@@ -388,7 +388,7 @@ class Body:
             self.store(root, stage.identity(), value)
 
     def after_store(self, node: Node, value: str) -> str:
-        """What an element of ``node`` would be after storing ``value``; nothing is printed."""
+        """Return what an element of ``node`` would be after storing ``value``; nothing is printed."""
         stored = as_text(node, value)
         return value if stored == value else self.assign("x", stored, self._depth(value), node)
 
@@ -430,7 +430,7 @@ class Body:
             self.endings[suffix].append((f"{name}[{offset}] = {total}", stage.root))
 
     def _accumulator(self, stage: Stage, value: str, suffix: int) -> str:
-        """A variable that accumulates over the innermost loops, from number ``suffix`` on; sums go by chunks."""
+        """Return a variable that accumulates over the innermost loops, from number ``suffix`` on; sums go by chunks."""
         root, innermost = stage.root, len(self.groups)
         total, zero = self.text.fresh(root.op.name), start_text(root, self.text)
         begin = self.frame.tile[0] if suffix == 0 else self.sections[suffix]

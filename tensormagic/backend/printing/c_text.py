@@ -139,7 +139,7 @@ class CDriver(Walk):
         return self.symbols.setdefault(a, f"n{len(self.symbols)}")
 
     def size(self, size: Size) -> str:
-        """A size as an expression of C."""
+        """Return a size as an expression of C."""
         return f"({super().size(size)})"
 
     # arrays
@@ -171,7 +171,7 @@ class CDriver(Walk):
                 )
 
     def operand(self, node: Node) -> str:
-        """The array that has a value."""
+        """Return the array that has a value."""
         if node.op is CONSTANT:
             return self._packed(node)
         if is_base(node):
@@ -303,14 +303,14 @@ class CDriver(Walk):
         ]
 
     def _said(self, error: str, told: str, shown: Callable[[int], tuple[str, str] | None]) -> str:
-        """A statement that writes an exception's class and first argument; ``shown`` gives an operand's printf format and value."""
+        """Return a statement that writes an exception's class and first argument; ``shown`` gives an operand's printf format and value."""
         form, values = error.split(":")[1] + ": ", list[str]()
         for part in ast.literal_eval(told)[:1]:
             form += self._form_of(part, shown, values)
         return _writes(form, values)
 
     def _form_of(self, told: Any, shown: Callable[[int], tuple[str, str] | None], values: list[str]) -> str:
-        """The printf format for an argument of an exception; its values are appended to ``values``."""
+        """Return the printf format for an argument of an exception; its values are appended to ``values``."""
         match told:
             case ("value", value) | (str() as value,):
                 return str(value).replace("%", "%%")
@@ -347,7 +347,7 @@ class CDriver(Walk):
         return [f"if ({self.size(e)} == 0) return said(RAISED, {quoted('ValueError: ' + text)});" for e, text in found]
 
     def function(self, name: str, sizes: Mapping[Any, str], named: Sequence[str]) -> str:
-        """The C source.
+        """Return the C source.
 
         Parameters
         ----------
@@ -380,23 +380,23 @@ class CDriver(Walk):
 
 
 def _noted(details: Sequence[Type], place: int) -> tuple[str, str]:
-    """The printf format of a number that a kernel recorded, and its expression."""
+    """Return the printf format of a number that a kernel recorded, and its expression."""
     dtype, noted = details[place].dtype, f"fault[{place + 1}]"
     return _printed(dtype, f"*(const double *)&{noted}" if dtype.kind == "f" else noted)
 
 
 def _printed(dtype: np.dtype[Any], value: str) -> tuple[str, str]:
-    """The printf format of a real number, and the argument for the expression ``value``."""
+    """Return the printf format of a real number, and the argument for the expression ``value``."""
     return ("%.15g", f"(double){value}") if dtype.kind == "f" else ("%lld", f"(long long){value}")
 
 
 def _writes(form: str, values: Sequence[str]) -> str:
-    """What writes down the text of an error."""
+    """Return what writes down the text of an error."""
     return f"snprintf(text, sizeof text, {', '.join([quoted(form), *values])});"
 
 
 def _told(node: Node) -> str:
-    """A node that a library computes, with its line; for a loop or branch, what is inside."""
+    """Return a node that a library computes, with its line; for a loop or branch, what is inside."""
     inner = [
         n
         for g in graphs_of(node)
@@ -412,7 +412,7 @@ def _told(node: Node) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as C writes it."""
+    """Return a text as C writes it."""
     return (
         '"'
         + "".join(
@@ -423,7 +423,7 @@ def quoted(text: str) -> str:
 
 
 def bytes_text(name: str, array: np.ndarray[Any, Any]) -> str:
-    """The bytes of an array as a constant in C, in words of eight."""
+    """Return the bytes of an array as a constant in C, in words of eight."""
     data = array.tobytes()
     words = np.frombuffer(data + bytes(-len(data) % 8 or 8 * (not data)), np.uint64).tolist()
     rows = [", ".join(f"0x{w:x}u" for w in words[k : k + 8]) for k in range(0, len(words), 8)]

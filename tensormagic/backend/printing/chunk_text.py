@@ -29,7 +29,7 @@ def in_chunks(
     narrow: bool = False,
     twice: bool = False,
 ) -> list[Line]:
-    """A loop of sums.
+    """Return a loop of sums.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def in_chunks(
 
 
 def counted(text: KernelText, extents: Sequence[Size]) -> tuple[list[Line], list[Line]]:
-    """A row's index along each axis, counted from row to row: a division takes the time of twenty operations.
+    """Return a row's index along each axis, counted from row to row: a division takes the time of twenty operations.
 
     Returns statements before the loop over rows, and statements at the start of each row.
     """
@@ -85,6 +85,6 @@ def counted(text: KernelText, extents: Sequence[Size]) -> tuple[list[Line], list
 
 
 def _divisor(text: KernelText, extent: Size) -> str:
-    """A number of rows as a divisor, never 0 (inside a region it may be before the loop over rows)."""
+    """Return a number of rows as a divisor, never 0 (inside a region it may be before the loop over rows)."""
     size = text.size(extent)
     return f"({size} if {size} > 0 else 1)" if text.depth and not is_at_least(extent, 1) else f"({size})"

@@ -15,12 +15,12 @@ COMPLEX = np.dtype("c16")
 
 
 def is_complex(node: Node) -> bool:
-    """Whether a node has complex operands or results."""
+    """Return whether a node has complex operands or results."""
     return any(t.dtype == COMPLEX for n in (node, *node.args) for t in n.types)
 
 
 def source_of(node: Node) -> str | None:
-    """The scalar expression of a pointwise node; None if NumPy computes it."""
+    """Return the scalar expression of a pointwise node, or None if NumPy computes it."""
     op: Any = node.op
     if not is_complex(node):
         return op.scalar_source(node)
@@ -35,5 +35,5 @@ def source_of(node: Node) -> str | None:
 
 
 def _source(op: Pointwise, node: Node) -> str | None:
-    """The expression for complex numbers; for array elements another one, as NumPy rounds their products once less."""
+    """Return the expression for complex numbers; for array elements another one, as NumPy rounds their products once less."""
     return (op.complex_elements if node.type.form == "array" else "") or op.complex_source or None

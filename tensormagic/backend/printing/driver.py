@@ -87,17 +87,17 @@ class Driver(Walk):
         return self.symbols.setdefault(a, f"n{len(self.symbols)}")
 
     def shape(self, shape: Sequence[Size]) -> str:
-        """A shape as an expression of Python."""
+        """Return a shape as an expression of Python."""
         return "(" + "".join(f"{self.size(s)}, " for s in shape).rstrip() + ")"
 
     def constant(self, prefix: str, value: Any) -> str:
-        """A name for an object that the function refers to."""
+        """Return a name for an object that the function refers to."""
         name = f"{prefix}{len(self.names)}"
         self.names[name] = value
         return name
 
     def dtype(self, node: Node) -> str:
-        """The name of a node's dtype."""
+        """Return the name of a node's dtype."""
         name = node.type.dtype.name.replace("bool", "bool_")
         self.names[name] = node.type.dtype
         return name
@@ -171,7 +171,7 @@ class Driver(Walk):
         return str(address)
 
     def _reference(self, name: str) -> str:
-        """An array as kernels take it."""
+        """Return an array as kernels take it."""
         return f"id({name})"
 
     def _watch(self, faults: Sequence[Fault | Raised]) -> list[str]:
@@ -185,7 +185,7 @@ class Driver(Walk):
         return self._local(f"traded{number}")
 
     def _local(self, name: str) -> str:
-        """What is called so in this kernel."""
+        """Return what is called so in this kernel."""
         return name
 
     def _launch(self, number: int, items: Sequence[str], after: Sequence[str]) -> None:
@@ -235,7 +235,7 @@ class Driver(Walk):
         return [f"places = ({both})", f"{both} = {', '.join(places)}", "del places"]
 
     def operand(self, node: Node) -> str:
-        """A value as NumPy functions take it."""
+        """Return a value as NumPy functions take it."""
         if is_base(node) and node.op is not CONSTANT:
             return self.variables[node]
         if node.op is CONSTANT:
@@ -304,7 +304,7 @@ class Driver(Walk):
 
     @property
     def source(self) -> str:
-        """The text of ``run``."""
+        """Return the text of ``run``."""
         work, values = self._work(), "".join(f"{p}, " for p in self.parameters)
         into, more = (", *, into", ", into=into") if self.given else ("", "")
         paced = f", pace=pace, amount={work}" if self.is_counted else ""
@@ -325,7 +325,7 @@ class Driver(Walk):
 
     @property
     def bound_source(self) -> str:
-        """The text of a function that makes ``run`` for known sizes: without ``sizes`` and ``flag``; it gives None for long runs."""
+        """Return the text of a function that makes ``run`` for known sizes: without ``sizes`` and ``flag``; it gives None for long runs."""
         work, need = self._work(), self._need()
         left = [f"if {what} > {most}: return None" for what, most in ((work, self._at_once()), (need, GATE)) if what]
         left += [f"if {self.size(self.gate)} > least_effort(): return None"] if self.gate else []
@@ -340,7 +340,7 @@ class Driver(Walk):
 
     @cached_property
     def overlap(self) -> Overlap:
-        """What may run at the same time."""
+        """Return what may run at the same time."""
         return Overlap(self.graph, self.block, self.memory, self.steps, self.printed)
 
     @property
@@ -349,14 +349,14 @@ class Driver(Walk):
         return 0 if self.given else self.overlap.gate
 
     def _beside(self, values: str) -> list[str]:
-        """The line that runs steps concurrently if that pays; if it fails, they run in order, up to the first error."""
+        """Return the line that runs steps concurrently if that pays; if it fails, they run in order, up to the first error."""
         if not self.gate:
             return []
         gate = f"{self.size(self.gate)} > least_effort()"
         return [f"if {gate} and (done := beside(sizes, ({values}), flag)) is not None: return done"]
 
     def _numbers(self) -> list[str]:
-        """The lines that read the values of size symbols."""
+        """Return the lines that read the values of size symbols."""
         sizes = [f"{name} = sizes[{self.constant('s', a)}]" for a, name in self.symbols.items()]
         sizes += self.rooms
         return [*sizes, "size = sizer(sizes, {})"] if "needs_size" in self.names else sizes
@@ -365,7 +365,7 @@ class Driver(Walk):
         return [f"if {self.size(extent)} == 0: raise ValueError({text!r})" for extent, text in self.refusals()]
 
     def _need(self) -> str:
-        """The peak memory in bytes as far as it is known before the run; empty if it is always small."""
+        """Return the peak memory in bytes as far as it is known before the run; empty if it is always small."""
         sizes = self.ledger.known_before(self.graph.parameters)
         texts = [self.size(s) for s in sizes if isinstance(s, Dim) or s > GATE]
         self.names["largest"] = self.ledger.largest[1]
@@ -385,16 +385,16 @@ class Driver(Walk):
 
     @cached_property
     def is_counted(self) -> bool:
-        """Whether that amount of work follows from sizes."""
+        """Return whether that amount of work follows from sizes."""
         steps = (s for k in self.steps if isinstance(k, Kernel) for s in k.steps if not isinstance(s, Check))
         return not self.regions and all(map(is_counted, steps))
 
     def _at_once(self) -> int | str:
-        """The amount of work from which the plan runs beside the main thread."""
+        """Return the amount of work from which the plan runs beside the main thread."""
         return "pace.most" if self.is_counted else LONG
 
     def _shares(self) -> bool:
-        """Whether there are loops that threads may share."""
+        """Return whether there are loops that threads may share."""
         return any(e.kind == "threads" for k, p in enumerate(self.printed) if k not in self.failed for e in p.entries)
 
     def compile(
@@ -403,7 +403,7 @@ class Driver(Walk):
         regions: Mapping[Node, Callable[..., Any]],
         beside: Callable[..., list[Any] | None] | None = None,
     ) -> Callable[..., list[Any]]:
-        """The function, with its kernels and regions; ``beside`` runs steps concurrently."""
+        """Return the function, with its kernels and regions; ``beside`` runs steps concurrently."""
         texts, number = (self.source, self.bound_source if beside else ""), next(_serial)
         space = dict(self.names) | {f"kernel{k}": kernel for k, kernel in kernels.items()}
         space |= {name: regions[node] for node, name in self.regions.items()}
@@ -415,20 +415,20 @@ class Driver(Walk):
 
 
 def _is_turned(subscripts: str) -> bool:
-    """Whether ``np.matmul`` computes a contraction of two matrices, some of them transposed."""
+    """Return whether ``np.matmul`` computes a contraction of two matrices, some of them transposed."""
     recipe = recipe_of(subscripts)
     return recipe.way == "turned" and recipe.out is None
 
 
 def _is_matmul(subscripts: str) -> bool:
-    """Whether ``np.matmul`` computes a contraction as it is."""
+    """Return whether ``np.matmul`` computes a contraction as it is."""
     order = dict.fromkeys(c for c in subscripts if c.isalpha())
     names = dict(zip(order, "abcdef", strict=False))
     return "".join(names.get(c, c) for c in subscripts) in {"ab,bc->ac", "ab,b->a", "a,ab->b", "a,a->"}
 
 
 def _passed_on(node: Node) -> Node:
-    """The node whose value ``node`` passes on after a check."""
+    """Return the node whose value ``node`` passes on after a check."""
     while node.op is AFTER:
         node = node.args[1]
     return node

@@ -43,7 +43,7 @@ def print_kernel(
     exported: Callable[[Node], bool],
     names: Mapping[Node, str],
 ) -> Printed:
-    """The source of ``kernel``.
+    """Return the source of ``kernel``.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def _print_interchanged(text: KernelText, parts: list[Part]) -> bool:
 
 
 def may_share(nest: Nest, *, inside: bool = False) -> bool:
-    """Whether threads may share the rows of a nest: each stores its own elements, or a part of a total.
+    """Return whether threads may share the rows of a nest: each stores its own elements, or a part of a total.
 
     ``inside`` a region, where a nest is printed twice, only for nests that may be large and whose extents are the same
     in each iteration.
@@ -253,7 +253,7 @@ def _work(text: KernelText, nest: Nest, rows: str) -> str:
 
 
 def _needs_tiles(nest: Nest) -> bool:
-    """Whether a nest of flat loops keeps values for a tile, or sums in chunks of one."""
+    """Return whether a nest of flat loops keeps values for a tile, or sums in chunks of one."""
     sums = any(s.reduced and s.root.op in {SUM, CONTRACT} for s in nest.stages)
     return sums or Storage.TILE in nest.storage.values() or len(nest.loops) > 1
 

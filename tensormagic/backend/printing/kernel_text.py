@@ -60,7 +60,7 @@ _EXTREMES = {"min", "max"}  # of sizes
 
 
 def _may_wrap(size: Dim) -> bool:
-    """Whether a data-dependent size may need more than 64 bits; not one that a loop counts in small steps."""
+    """Return whether a data-dependent size may need more than 64 bits; not one that a loop counts in small steps."""
     free = [(m, c) for m, c in size.terms if any(_is_free(a) for a, _ in m)]
     if not free or (len(size.terms) == 1 and size.terms[0][1] == 1 and len(free[0][0]) == 1 and free[0][0][0][1] == 1):
         return False
@@ -70,7 +70,7 @@ def _may_wrap(size: Dim) -> bool:
 
 
 def _is_free(a: Any) -> bool:
-    """Whether an atom is a data-dependent integer without known bounds."""
+    """Return whether an atom is a data-dependent integer without known bounds."""
     return isinstance(a, Node) and a.bounds == (None, None)
 
 
@@ -81,7 +81,7 @@ class Fault(NamedTuple):
     texts: tuple[str, ...]
 
     def made(self, noted: Sequence[int]) -> BaseException:
-        """The exception, of what was noted."""
+        """Return the exception, of what was noted."""
         return self.error(*(text.format(*noted) for text in self.texts))
 
 
@@ -94,7 +94,7 @@ class Raised(NamedTuple):
     details: tuple[Type, ...]
 
     def made(self, noted: Sequence[int]) -> BaseException:
-        """The exception, from the recorded bits."""
+        """Return the exception, from the recorded bits."""
         given = [_with_bits(t, bits) for t, bits in zip(self.details, noted, strict=False)]
         return made(self.error, self.told, self.place, given)
 
@@ -191,7 +191,7 @@ class KernelText:
     sharing: Sharing | None = None  # the loop that is printed, where threads share it
 
     def fresh(self, stem: str) -> str:
-        """A new name."""
+        """Return a new name."""
         self.counter += 1
         return f"{stem}_{self.counter}"
 
@@ -208,7 +208,7 @@ class KernelText:
         return name
 
     def array(self, node: Node) -> str:
-        """The name of the array that holds a node."""
+        """Return the name of the array that holds a node."""
         owner = self.memory.owner(node)
         if owner not in self.names and is_growing(owner):
             read = self._growing(owner)
@@ -238,7 +238,7 @@ class KernelText:
         ]
 
     def _number_of(self, owner: Node) -> int:
-        """The number of an array; the same for all that trade places."""
+        """Return the number of an array; the same for all that trade places."""
         group = self.memory.group(owner)
         if group not in self.groups:
             self.groups[group] = self._number()
@@ -258,7 +258,7 @@ class KernelText:
         return [*noted, "return"]
 
     def copy(self, to: Node, of: Node) -> list[Line]:
-        """A loop that copies a whole array."""
+        """Return a loop that copies a whole array."""
         if is_growing(self.memory.owner(to)) or is_growing(self.memory.owner(of)):
             raise RefusedError(None)
         target, source, k = self.array(to), self.array(of), self.fresh("k")
@@ -266,7 +266,7 @@ class KernelText:
 
     @property
     def counts_iterations(self) -> bool:
-        """Whether a data-dependent loop counts its iterations for `polls`: only the outermost one does."""
+        """Return whether a data-dependent loop counts its iterations for `polls`: only the outermost one does."""
         return not self.depth
 
     def polls(self, done: str, count: str, *, inner: bool) -> list[Line]:
@@ -314,7 +314,7 @@ class KernelText:
         ]
 
     def tile(self, node: Node, count: Size, width: Size | None) -> str:
-        """The memory for one tile of a node; on the stack if a row is one element."""
+        """Return the memory for one tile of a node; on the stack if a row is one element."""
         key, own = ("tile", node), ("own tile", node)
         lines = self.head if self.sharing is None else self.sharing.lines
         if count != 1:
@@ -341,7 +341,7 @@ class KernelText:
         return name
 
     def parts(self, node: Node, sharing: Sharing) -> str:
-        """The memory in which each share but the first accumulates a node; the first uses the node's array."""
+        """Return the memory in which each share but the first accumulates a node; the first uses the node's array."""
         entry = Entry("parts", (node, sharing.rows_in_all, sharing.kept), node.type.size, sharing.width)
         number = self._number_of(self.memory.owner(node))  # one pointer in the loop stands for both
         return self._declare(
@@ -349,11 +349,11 @@ class KernelText:
         )
 
     def threads(self) -> str:
-        """The variable of the thread pool."""
+        """Return the variable of the thread pool."""
         return self._declare("threads", "threads", Entry("threads", None), lambda k: f"table[{k}]")
 
     def size(self, size: Size) -> str:
-        """A size as an expression."""
+        """Return a size as an expression."""
         if isinstance(size, int):
             return str(size)
         return " + ".join(self._term(m, c) for m, c in size.terms).replace("+ -", "- ")
@@ -400,12 +400,12 @@ class KernelText:
         return [*found, f"not abs({total}) < {WORD}"]
 
     def product(self, size: Size) -> str:
-        """A size as a factor."""
+        """Return a size as a factor."""
         text = self.size(size)
         return f"({text})" if isinstance(size, Dim) and len(size.terms) > 1 else text
 
     def number(self, value: Any) -> str:
-        """A constant: as text if it is plain, so that the compiler can use it; else an entry of the table."""
+        """Return a constant: as text if it is plain, so that the compiler can use it; else an entry of the table."""
         dtype = value.dtype
         if dtype.kind == "b":
             return "True" if value else "False"
@@ -425,11 +425,11 @@ class KernelText:
         return literal if dtype in {np.dtype("f8"), np.dtype("i8")} else f"np.{dtype.name}({literal})"
 
     def address(self, number: int) -> str:
-        """An address, as an entry of the table: it differs between processes, and so is not part of the text."""
+        """Return an address, as an entry of the table: it differs between processes, and so is not part of the text."""
         return self._declare(("address", number), "c", Entry("address", number), lambda k: f"table[{k}]")
 
     def finish(self, names: Mapping[Node, str]) -> Printed:
-        """The whole function."""
+        """Return the whole function."""
         ends: list[Line] = []
         for group, known in self.traded.items():
             place = self._declare(
@@ -463,7 +463,7 @@ class KernelText:
 
 
 def float_literal(value: float) -> str:
-    """A float as Python text."""
+    """Return a float as Python text."""
     if value != value:  # noqa: PLR0124 (nan)
         return "np.nan"
     if value in {np.inf, -np.inf}:
@@ -472,7 +472,7 @@ def float_literal(value: float) -> str:
 
 
 def shown_names(own: Mapping[Any, str], names: Mapping[Node, str], source: str) -> dict[str, str]:
-    """The user's names of arrays, as identifiers that are otherwise unused in the kernel's text."""
+    """Return the user's names of arrays, as identifiers that are otherwise unused in the kernel's text."""
     taken = {"table", "kernel", "np", "math", "start", "stop", "i", "tile", *INNER, *re.findall(r"[^\W\d]\w*", source)}
     shown: dict[str, str] = {}
     for key, name in own.items():
@@ -484,7 +484,7 @@ def shown_names(own: Mapping[Any, str], names: Mapping[Node, str], source: str) 
 
 
 def _is_of_the_host(a: Apply) -> bool:
-    """Whether a minimum or maximum of sizes is known before the kernel runs, and cannot fail."""
+    """Return whether a minimum or maximum of sizes is known before the kernel runs, and cannot fail."""
     return a.function in _EXTREMES and all(
         not isinstance(b, Local | Node) and (not isinstance(b, Apply) or _is_of_the_host(b))
         for s in (a.left, a.right)

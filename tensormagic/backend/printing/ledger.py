@@ -175,7 +175,7 @@ class Ledger:
             self._seen.append((self._live + size + extra, self._live - self._results + size + extra))
 
     def _of_operands(self, node: Node) -> Size:
-        """The bytes of operands that NumPy copies: moves that are no views."""
+        """Return the bytes of operands that NumPy copies: moves that are no views."""
         total: Size = 0
         for operand in node.args:
             part = operand
@@ -186,7 +186,7 @@ class Ledger:
         return total
 
     def _driven(self, region: Node, plans: Mapping[str, Planned]) -> Amount:
-        """The memory of a region that Python runs: old and new carries, and the peak of one iteration."""
+        """Return the memory of a region that Python runs: old and new carries, and the peak of one iteration."""
         carried: Size = 0
         if region.op is not COND:
             first = int(region.op is LOOP)
@@ -219,16 +219,16 @@ class Ledger:
 
     @property
     def peak(self) -> Amount:
-        """The most that is there at once."""
+        """Return the most that is there at once."""
         return most(size for step in self.steps for size in step.live.sizes)
 
     @property
     def working(self) -> Amount:
-        """The same without results."""
+        """Return the same without results."""
         return most(size for step in self.steps for size in step.working.sizes)
 
     def known_before(self, known: Collection[Node]) -> list[Size]:
-        """The peaks known before the run, given the integers ``known``."""
+        """Return the peaks known before the run, given the integers ``known``."""
         return [s for s in self.peak.sizes if all(n in known for n in nodes_of(s))]
 
 
@@ -237,7 +237,7 @@ def _bytes(node: Node, extents: Sequence[Size], number: int = 0) -> Size:
 
 
 def _shown(node: Node) -> Node | None:
-    """The value of which a NumPy call returns a view; else None."""
+    """Return the value of which a NumPy call returns a view, or None."""
     if node.op is ITEM:
         return node.args[0]
     if node.op is RESHAPE and not is_inline_move(node.args[0]):
@@ -246,19 +246,19 @@ def _shown(node: Node) -> Node | None:
 
 
 def _takes_more(node: Node) -> bool:
-    """Whether NumPy's function may allocate more than its result."""
+    """Return whether NumPy's function may allocate more than its result."""
     if node.op is CONTRACT:
         return recipe_of(node["subscripts"]).way not in {"matmul", "turned"}
     return node.op.kind == "opaque" and node.op is not ITEM
 
 
 def is_view(node: Node) -> bool:
-    """Whether NumPy computes a step as a view, which is copied if it is a result."""
+    """Return whether NumPy computes a step as a view, which is copied if it is a result."""
     return is_library(node) and node.op is RESHAPE and kind_of(node.args[0]) != "move"
 
 
 def _looks_larger(size: Size, other: Size) -> bool:
-    """Whether a size is larger, if that can be decided, else by its degree."""
+    """Return whether a size is larger, if that can be decided, else by its degree."""
     return _rank(size) > _rank(other)
 
 
@@ -270,7 +270,7 @@ def _rank(size: Size) -> tuple[int, int]:
 
 
 def _sizes_of(graph: Graph, region: Node) -> dict[Atom, Size]:
-    """The symbols of a region's graph in terms of outer sizes."""
+    """Return the symbols of a region's graph in terms of outer sizes."""
     given = region.args[len(region.args) - len(graph.parameters) :]
     found: dict[Atom, Size] = {}
     for parameter, operand in zip(graph.parameters, given, strict=True):

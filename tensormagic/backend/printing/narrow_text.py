@@ -22,7 +22,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def in_two_ways(body: Body, lines: list[Line]) -> list[Line]:
-    """The loop of a tile, printed as ``lines``, with a second version for narrow rows if there is one."""
+    """Return the loop of a tile, printed as ``lines``, with a second version for narrow rows if there is one."""
     if body.only_where or len(body.groups) != 2 or body.width is None or is_at_least(body.groups[1].extent, NARROW):
         return lines
     inside = body.sections[2]
@@ -61,7 +61,7 @@ def in_two_ways(body: Body, lines: list[Line]) -> list[Line]:
 
 
 def _is_call(line: str, node: Node | None) -> bool:
-    """Whether a line assigns the value of a heavy function whose operands have the result's dtype."""
+    """Return whether a line assigns the value of a heavy function whose operands have the result's dtype."""
     if node is None or not is_map(node) or not is_heavy(node) or _ASSIGNED.fullmatch(line) is None:
         return False
     return node.type.dtype.kind == "f" and all(a.type.dtype == node.type.dtype for a in node.args)
@@ -74,6 +74,6 @@ def _room(body: Body, dtype: str) -> str:
 
 
 def _values(lines: list[Line]) -> list[Line]:
-    """The statements that only compute, without additions to sums and stores."""
+    """Return the statements that only compute, without additions to sums and stores."""
     pairs = [(line, _ASSIGNED.fullmatch(line[0])) for line in lines]
     return [line for line, match in pairs if match is not None and match[1] not in _WORD.findall(match[2])]

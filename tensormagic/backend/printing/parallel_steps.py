@@ -86,7 +86,7 @@ class Beside(Driver):
 
     @property
     def source(self) -> str:
-        """The text of ``run``."""
+        """Return the text of ``run``."""
         need = self._need()
         lines = [f"if (need := {need}) > {GATE}: afford(need, largest)"] if need else []
         lines += [*self._checks(), "flag = flag or idle"]
@@ -119,7 +119,7 @@ class Together:
         self.failures = 0  # runs that were done again, one step after the other
 
     def __call__(self, sizes: Mapping[Any, int], values: Sequence[Any], flag: int) -> list[Any] | None:
-        """The results; None if steps should run sequentially, or one has failed."""
+        """Return the results, or None if steps should run sequentially, or one has failed."""
         if config.threads == 1:
             return None
         key = (*sizes.values(), blas := blas_threads() > 1, least())
@@ -145,7 +145,7 @@ class Together:
 def order_for(
     overlap: Overlap, number: Callable[[Size], int], *, blas: bool, failed: Collection[int] = ()
 ) -> Order | None:
-    """The order of steps for known sizes, None if no step is handed to another thread; kernels in ``failed`` are NumPy's."""
+    """Return the order of steps for known sizes, None if no step is handed to another thread; kernels in ``failed`` are NumPy's."""
     unfit: set[Step] = {s for s, k in overlap.numbers.items() if k in failed}
     for step, works in zip(overlap.steps, overlap.nests, strict=True):
         if any(number(w) >= threads.least() for w in works):

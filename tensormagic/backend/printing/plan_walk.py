@@ -119,7 +119,7 @@ class Walk:
             self.ledger.give_back(key for n in dying for key in (n, ("packed", n)))
 
     def _uses(self) -> dict[Node, list[int]]:
-        """For each owner of an own array, the steps that need or make it."""
+        """Return for each owner of an own array, the steps that need or make it."""
         found: dict[Node, list[int]] = {}
         owner = self.memory.owner
         for number, step in enumerate(self.steps):
@@ -135,7 +135,7 @@ class Walk:
         return {n: found[n] for n in own}
 
     def _targets(self) -> dict[Node, int]:
-        """The arrays that are results unchanged, with their numbers: a run can be given other arrays for them."""
+        """Return the arrays that are results unchanged, with their numbers: a run can be given other arrays for them."""
         found: dict[Node, int] = {}
         for k, node in enumerate(self.results):
             owner = self.memory.owner(node)
@@ -146,7 +146,7 @@ class Walk:
         return found
 
     def _sizes_of(self, step: Step) -> Iterator[Node]:
-        """The integers that the shapes of a step's results mention."""
+        """Yield the integers that the shapes of a step's results mention."""
         made = [step] if isinstance(step, Node) else [s.root for s in step.stages]
         for node in made:
             for t in node.types:
@@ -155,7 +155,7 @@ class Walk:
     # parts
 
     def size(self, size: Size) -> str:
-        """A size as an expression of Python."""
+        """Return a size as an expression of Python."""
         if isinstance(size, int):
             return str(size)
         return " + ".join(
@@ -168,7 +168,7 @@ class Walk:
         return name
 
     def _extents(self, node: Node) -> tuple[Size, ...]:
-        """The shape of a new array; if it changes from iteration to iteration, room for the largest."""
+        """Return the shape of a new array; if it changes from iteration to iteration, room for the largest."""
         if all(is_fixed(s, self.known) for s in node.type.shape):
             return node.type.shape
         return (self._most(node.type.size),)
@@ -180,7 +180,7 @@ class Walk:
         return found
 
     def _packed(self, node: Node) -> str:
-        """The variable of a node's value as an array that kernels take."""
+        """Return the variable of a node's value as an array that kernels take."""
         if node in self.made:
             return self.variables[node]
         if node not in self.packs:
@@ -228,7 +228,7 @@ class Walk:
         return self._packed(owner) if there else self._allocate(owner)
 
     def refusals(self) -> Iterator[tuple[Size, str]]:
-        """The extents that must not be 0, because a fold over them has no initial value, with the error message."""
+        """Yield the extents that must not be 0, because a fold over them has no initial value, with the error message."""
         for stage in (s for step in self.steps if isinstance(step, Kernel) for s in step.stages):
             extent = product(tuple(stage.domain[k] for k in stage.reduced))
             open_ = not is_at_least(extent, 1) and not nodes_of(extent) and stage.kind == "fold"

@@ -25,7 +25,7 @@ _BLAS = {"float64": "dgemm", "float32": "sgemm"}
 
 @cache
 def blas(name: str) -> int:
-    """The address of a BLAS function, from SciPy's library; 0 if there is none."""
+    """Return the address of a BLAS function, from SciPy's library; 0 if there is none."""
     try:
         capsule = import_module("scipy.linalg.cython_blas").__pyx_capi__[name]
     except (ImportError, AttributeError, KeyError):
@@ -74,7 +74,7 @@ def print_product(text: KernelText, nest: Nest) -> bool:
 
 
 def _below(text: KernelText, read: Read) -> Read:
-    """What is stored, below moves."""
+    """Return what is stored, below moves."""
     node, index = read
     while is_inline_move(node) and not text.stored(node):
         node, index = node.args[0], node.op.index(node, index)  # type: ignore[attr-defined]
@@ -107,7 +107,7 @@ class _Product:
         self.text.lines.append((line, self.root))
 
     def _call(self) -> str:
-        """The BLAS call; empty if an operand has no contiguous axis."""
+        """Return the BLAS call; empty if an operand has no contiguous axis."""
         address = blas(_BLAS[self.root.type.dtype.name])
         turned: list[str] = []
         apart: list[str] = []
@@ -132,7 +132,7 @@ class _Product:
         return f"{self.text.array(self.root)}[{row} * {self.extents[1]} + {column}]"
 
     def _sums(self) -> list[Line]:
-        """One sum after the other."""
+        """Return one sum after the other."""
         m, n, k = self.extents
         i, j, p, total = (self.text.fresh(stem) for stem in ("row", "column", "term", "total"))
         dtype = self.root.type.dtype.name

@@ -17,7 +17,7 @@ PrintParts = Callable[[KernelText, list[Any]], None]
 
 
 def number(text: KernelText, node: Node) -> str:
-    """The text of a number, computed at the current place of the text."""
+    """Return the text of a number, computed at the current place of the text."""
     body = Body(text, Nest(), Loop(()), None)
     value = body.value(node, ())
     text.lines += body.sections[0]
@@ -63,13 +63,13 @@ def print_region(
 
 
 def cast(node: Node, value: str) -> str:
-    """A number cast to its dtype, so that a variable has one type throughout."""
+    """Return a number cast to its dtype, so that a variable has one type throughout."""
     dtype = node.type.dtype
     return f"bool({value})" if dtype.kind == "b" else f"np.{dtype.name}({value})"
 
 
 def _inside(text: KernelText, block: Block, parts: PrintParts, after: Callable[[], Sequence[Line]]) -> list[Line]:
-    """The lines of a block; the names of numbers it computes end with it."""
+    """Return the lines of a block; the names of numbers it computes end with it."""
     kept, scalars = text.lines, dict(text.scalars)
     text.lines = []
     text.depth += 1

@@ -139,7 +139,7 @@ _IN_FLOAT32 = frozenset(
 
 
 def scalar_text(node: Node, values: Sequence[str]) -> str:
-    """A pointwise node's expression, cast to its dtype wherever Numba's rules would widen it."""
+    """Return a pointwise node's expression, cast to its dtype wherever Numba's rules would widen it."""
     if node.op is ASTYPE:  # of what memory alone holds: in kernels for a GPU
         before, after = node.args[0].type.dtype.name, node.type.dtype.name
         if before in _STORED:
@@ -169,7 +169,7 @@ def _cast(node: Node, expression: str) -> str:
 
 
 def start_text(root: Node, text: KernelText) -> str:
-    """The first value of a fold's accumulator."""
+    """Return the first value of a fold's accumulator."""
     dtype = root.type.dtype
     if root.op is CONTRACT:
         return text.number(dtype.type(0))
@@ -186,7 +186,7 @@ def start_text(root: Node, text: KernelText) -> str:
 
 
 def step_text(root: Node, total: str, value: str, *, free: bool, whole: bool = False) -> str:
-    """One step of a fold; ``free`` lets a float sum be reordered, ``whole`` combines two totals."""
+    """Return one step of a fold; ``free`` lets a float sum be reordered, ``whole`` combines two totals."""
     dtype = root.type.dtype
     if root.op in {SUM, CONTRACT}:
         return f"add_reassoc({total}, {value})" if free and dtype.kind == "f" else f"{total} + {value}"
@@ -205,12 +205,12 @@ def step_text(root: Node, total: str, value: str, *, free: bool, whole: bool = F
 
 
 def is_extremum(root: Node) -> bool:
-    """Whether a fold is the maximum or minimum of floats."""
+    """Return whether a fold is the maximum or minimum of floats."""
     return root.op in {MAX, MIN} and root.type.dtype.kind == "f"
 
 
 def extremum_texts(root: Node, total: str, nan: str, signs: str, value: str) -> tuple[list[str], list[str], str]:
-    """An extremum of floats in a loop, in three parts: initial statements, steps, and the final expression."""
+    """Return an extremum of floats in a loop, in three parts: initial statements, steps, and the final expression."""
     largest = root.op is MAX
     step, sign, first = ("larger", "common_sign", -1) if largest else ("smaller", "any_sign", 0)
     begin = [f"{nan} = False", f"{signs} = np.int{root.type.dtype.itemsize * 8}({first})"]
@@ -230,7 +230,7 @@ def _joined(name: str, dtype: np.dtype[Any], left: str, right: str) -> str:
 
 
 def combine_text(root: Node, old: str, value: str) -> str:
-    """What a store leaves in place of ``old``."""
+    """Return what a store leaves in place of ``old``."""
     name: str = root.op.joins
     if not name:
         dtype = root.type.dtype
@@ -241,11 +241,11 @@ def combine_text(root: Node, old: str, value: str) -> str:
 
 
 def accumulate_text(root: Node, total: str, value: str) -> str:
-    """One step of a running fold, which keeps every step."""
+    """Return one step of a running fold, which keeps every step."""
     return _joined(_RUNNING[root.op], root.type.dtype, total, value)
 
 
 def as_text(root: Node, value: str) -> str:
-    """A value in the dtype of the array it is stored in."""
+    """Return a value in the dtype of the array it is stored in."""
     plain = is_map(root) or root.type.dtype == np.dtype("f8") or is_inline_move(root)
     return value if plain else f"np.{root.type.dtype.name}({value})"

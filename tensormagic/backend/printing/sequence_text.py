@@ -48,7 +48,7 @@ def _keep(text: KernelText, body: Body, root: Node, value: str) -> None:
 
 
 def _loops(text: KernelText, body: Body, first: int, inner: list[Line]) -> list[Line]:
-    """The loops from number ``first`` on around ``inner``, with what is computed in each."""
+    """Return the loops from number ``first`` on around ``inner``, with what is computed in each."""
     lines = inner
     for depth in range(len(body.groups) - 1, first - 1, -1):
         group = body.groups[depth]

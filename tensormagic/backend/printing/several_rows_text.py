@@ -25,7 +25,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def may_be_abreast(nest: Nest, width: Size | None) -> bool:
-    """Whether a nest multiplies a matrix with one or more vectors, with rows that may be wide."""
+    """Return whether a nest multiplies a matrix with one or more vectors, with rows that may be wide."""
     if nest.depth != 1 or width is None or is_at_least(WIDE - 1 - width, 0):
         return False
     if not any(s.root.op is CONTRACT for s in nest.stages) or nest.ops > _MOST:
@@ -36,7 +36,7 @@ def may_be_abreast(nest: Nest, width: Size | None) -> bool:
 
 
 def abreast(body: Body, lines: list[Line]) -> list[Line]:
-    """The loop of a tile, printed as ``lines``, rewritten to process several rows at once if rows are wide."""
+    """Return the loop of a tile, printed as ``lines``, rewritten to process several rows at once if rows are wide."""
     if len(body.groups) != 2 or body.only_where or body.split_rows or body.chunked or any(body.frame.tile):
         return lines
     before, inside, after = body.sections[1], body.sections[2], [*body.endings[2], *body.endings[1]]
@@ -64,7 +64,7 @@ def abreast(body: Body, lines: list[Line]) -> list[Line]:
 
 
 def _of_rows(lines: list[str]) -> set[str] | None:
-    """The names that differ between rows in straight-line statements; None if the lines are anything else."""
+    """Return the names that differ between rows in straight-line statements, or None if the lines are anything else."""
     pairs: list[tuple[str, str]] = []
     known = set[str]()
     for line in lines:

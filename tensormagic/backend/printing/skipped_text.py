@@ -12,7 +12,7 @@ from tensormagic.ir.size import product
 
 
 def print_loop(body: Body) -> list[Line]:
-    """The statements of one tile."""
+    """Return the statements of one tile."""
     asked = _where_needed(body)
     lines = body.print_loop()
     if not body.only_where or body.split_rows:
@@ -40,18 +40,18 @@ def _where_needed(body: Body) -> list[Line]:
 
 
 def _are_read(body: Body) -> bool:
-    """Whether the folds are read even if they have no elements."""
+    """Return whether the folds are read even if they have no elements."""
     skip = common(body.loop.stages)
     return skip is None or not all(_is_unread(s, skip, body.nest, body.text) for s in body.loop.stages)
 
 
 def _is_unread(stage: Stage, skip: Skip, nest: Nest, text: KernelText) -> bool:
-    """Whether nobody reads a fold that has no elements."""
+    """Return whether nobody reads a fold that has no elements."""
     return nest.storage[stage.root] is Storage.TILE and is_only_chosen(stage.root, skip, nest.stages, text.stored)
 
 
 def rows_of(text: KernelText, nest: Nest) -> str:
-    """The number of rows of a nest; 0 if all its folds have no elements and none is read."""
+    """Return the number of rows of a nest; 0 if all its folds have no elements and none is read."""
     rows, skip = text.product(product(nest.rows)), common(nest.stages)
     if skip is None or skip.index:
         return rows

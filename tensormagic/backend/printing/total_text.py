@@ -32,7 +32,7 @@ class Frame:
 
 
 def total_of(text: KernelText, frame: Frame, root: Node, part: str) -> str:
-    """The name of a total, with statements that add a tile's result; float sums carry their rounding errors."""
+    """Return the name of a total, with statements that add a tile's result; float sums carry their rounding errors."""
     sharing = text.sharing
     carries = root.op is SUM and root.type.dtype.kind == "f"
     names = _begin(text, root, frame.before if sharing is None else frame.share[0], carries=carries)
@@ -46,7 +46,7 @@ def total_of(text: KernelText, frame: Frame, root: Node, part: str) -> str:
 
 
 def _begin(text: KernelText, root: Node, lines: list[Line], *, carries: bool) -> tuple[str, str]:
-    """The names of a total and of its rounding error, if that is carried, initialised."""
+    """Return the names of a total and of its rounding error, if that is carried, initialised."""
     zero = start_text(root, text)
     names = text.fresh("total"), text.fresh("lost") if carries else ""
     lines += [(f"{name} = {zero}", root) for name in names if name]
@@ -69,7 +69,7 @@ def _add(text: KernelText, root: Node, names: tuple[str, str], part: str, lines:
 
 
 def _gathered(text: KernelText, frame: Frame, root: Node, names: tuple[str, str], sharing: Sharing) -> tuple[str, str]:
-    """The total of the shares' parts, in their order, whichever thread ran them."""
+    """Return the total of the shares' parts, in their order, whichever thread ran them."""
     dtype = root.type.dtype
     kind = {"i": "int64", "u": "uint64"}.get(dtype.kind, dtype.name)  # sums of narrow integers are wider
     parts = {name: text.scratch("parts", MOST_SHARES, kind, frame.before) for name in names if name}
@@ -85,7 +85,7 @@ def _gathered(text: KernelText, frame: Frame, root: Node, names: tuple[str, str]
 
 
 def own_part(text: KernelText, frame: Frame, nest: Nest, root: Node) -> str:
-    """The array in which a thread's share accumulates a fold of rows; empty if that is the fold's own array."""
+    """Return the array in which a thread's share accumulates a fold of rows; empty if that is the fold's own array."""
     sharing, key = text.sharing, ("own part", root)
     stage = next(s for s in nest.stages if s.root is root)
     if sharing is None or not folds_columns(stage):
@@ -111,5 +111,5 @@ def own_part(text: KernelText, frame: Frame, nest: Nest, root: Node) -> str:
 
 
 def folds_columns(stage: Stage) -> bool:
-    """Whether a stage folds the rows, with one result for each position along other axes."""
+    """Return whether a stage folds the rows, with one result for each position along other axes."""
     return 0 in stage.reduced and len(stage.reduced) < len(stage.domain)

@@ -33,7 +33,7 @@ class Pool:
         self._lock = threading.Lock()
 
     def take(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        """An array with any content."""
+        """Return an array with any content."""
         size = dtype.itemsize
         for extent in shape:
             size *= extent
@@ -55,7 +55,7 @@ class Pool:
         return np.ndarray(shape, dtype, self._new(size))
 
     def _new(self, size: int) -> Array:
-        """A new block; if there are too many, others leave the pool (arrays in use keep their memory)."""
+        """Return a new block; if there are too many, others leave the pool (arrays in use keep their memory)."""
         block = np.empty(size, np.uint8)
         with self._lock:
             alike = self._blocks.pop(size, [])
@@ -102,7 +102,7 @@ def packed(value: Any, dtype: np.dtype[Any]) -> Array:
 
 
 def cut(array: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """As many leading elements of a C-order array as ``shape`` needs; the whole array if it has fewer."""
+    """Return as many leading elements of a C-order array as ``shape`` needs; the whole array if it has fewer."""
     count = math.prod(shape)
     return array if array.shape == shape or array.size < count else array.reshape(-1)[:count].reshape(shape)
 

@@ -24,7 +24,7 @@ Run = Callable[..., list[Any]]
 
 
 def is_driven(node: Node) -> bool:
-    """Whether a region that cannot be one function has parts worth compiling."""
+    """Return whether a region that cannot be one function has parts worth compiling."""
     return node.op in {LOOP, WHILE, COND} and all(map(_is_fit, graphs_of(node))) and any(map(_gains, graphs_of(node)))
 
 
@@ -35,7 +35,7 @@ def _nodes(graph: Graph) -> list[Node]:
 
 
 def _is_fit(graph: Graph) -> bool:
-    """Whether a graph has neither tapes nor library stores, which the NumPy tier does in place."""
+    """Return whether a graph has neither tapes nor library stores, which the NumPy tier does in place."""
     nodes = _nodes(graph)
     tapes = any(t.form == "tape" for n in nodes for t in n.types)
     stores = any(is_library(n) and isinstance(n.op, Update | Store) for n in nodes)
@@ -43,19 +43,19 @@ def _is_fit(graph: Graph) -> bool:
 
 
 def _gains(graph: Graph) -> bool:
-    """Whether anything in a graph is compiled."""
+    """Return whether anything in a graph is compiled."""
     kinds = {"map", "fold", "store", "sequence", "region"}
     return any(kind_of(n) in kinds or (is_library(n) and is_driven(n)) for n in _nodes(graph))
 
 
 def changed(node: Node, name: str) -> range:
-    """The numbers of the parameters of a region's graph that the region owns, so that they may be changed."""
+    """Return the numbers of the parameters of a region's graph that the region owns, so that they may be changed."""
     first = int(node.op is LOOP)
     return range(first, first + node["carries"]) if name == "body" else range(0)
 
 
 def bound(node: Node, runs: Mapping[str, Run]) -> Callable[[Sequence[Any], int], Any]:
-    """A function of a region's operands and the address of the stop flag, given the functions of its graphs."""
+    """Return a function of a region's operands and the address of the stop flag, given the functions of its graphs."""
     if node.op is COND:
         return lambda values, flag: packed(_choice(node, runs, values, flag))
     return lambda values, flag: packed(_repetition(node, runs, values, flag))
@@ -106,7 +106,7 @@ def _own(value: Any) -> Any:
 
 
 def _apart(values: list[Any]) -> list[Any]:
-    """The values with copies, so that no array occurs twice."""
+    """Return the values with copies, so that no array occurs twice."""
     seen: set[int] = set()
     for k, value in enumerate(values):
         if isinstance(value, np.ndarray):

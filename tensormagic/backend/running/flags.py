@@ -13,7 +13,7 @@ BITS = {"x86_64": 0b1101, "AMD64": 0b1101, "aarch64": 0b111, "arm64": 0b111}.get
 
 
 def _function(name: str) -> Callable[[int], int]:
-    """A function of the C library; one that returns 0 if it is missing."""
+    """Return a function of the C library; one that returns 0 if it is missing."""
     for library in (None, "libm.so.6"):
         with suppress(OSError, AttributeError):
             return getattr(ctypes.PyDLL(library), name)
@@ -29,7 +29,7 @@ def clear() -> None:
 
 
 def seen() -> int:
-    """The floating-point flags of this thread."""
+    """Return the floating-point flags of this thread."""
     return _test(BITS)
 
 
@@ -40,7 +40,7 @@ def take_over(found: int) -> None:
 
 
 def suspicious(results: Sequence[Any]) -> bool:
-    """Whether a floating-point flag is set, or a result is not finite: a reason to search for the line responsible."""
+    """Return whether a floating-point flag is set, or a result is not finite: a reason to search for the line responsible."""
     if _test(BITS):
         return True
     for result in results:  # noqa: SIM110 (a generator takes longer than all the rest)

@@ -22,7 +22,7 @@ class Binding:
 
 
 def executed(source: str, filename: str, space: dict[str, Any]) -> dict[str, Any]:
-    """The names that a text of ours leaves."""
+    """Return the names that a text of ours leaves."""
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     exec(compile(source, filename, "exec"), space)  # noqa: S102 (our own text)
     return space

@@ -22,7 +22,7 @@ _GROUPS = Path("/sys/fs/cgroup")
 
 
 def available() -> int | None:
-    """The bytes this process can still allocate, swap included; None if the system does not tell."""
+    """Return the bytes this process can still allocate, swap included, or None if the system does not tell."""
     found = [n for n in (_of_machine(), _of_group()) if n is not None]
     return min(found, default=None)
 
@@ -41,7 +41,7 @@ def _of_machine() -> int | None:
 
 
 def _of_group() -> int | None:
-    """The bytes left in this process's control group (usually a container), not counting cached files; None if there is none."""
+    """Return the bytes left in this process's control group (usually a container), not counting cached files, or None if there is none."""
     for most, now, name in (
         (_GROUPS / "memory.max", _GROUPS / "memory.current", "inactive_file"),
         (_GROUPS / "memory/memory.limit_in_bytes", _GROUPS / "memory/memory.usage_in_bytes", "total_inactive_file"),
@@ -91,7 +91,7 @@ def afford(needed: int, node: Node | None = None, most: int | None = None, whose
 
 
 def _enough_for(needed: int) -> int | None:
-    """The bytes that the machine has left; if they are too few, the pool of free blocks is emptied first."""
+    """Return the bytes that the machine has left; if they are too few, the pool of free blocks is emptied first."""
     left = available()
     if left is None or needed <= left:
         return left
@@ -100,7 +100,7 @@ def _enough_for(needed: int) -> int | None:
 
 
 def least_by_numpy(graph: Graph, sizes: Mapping[Atom, int]) -> tuple[int, Node | None]:
-    """A lower bound of NumPy's peak memory in bytes, node by node, and the largest array; possible views do not count."""
+    """Return a lower bound of NumPy's peak memory in bytes, node by node, and the largest array; possible views do not count."""
     last = {a: k for k, node in enumerate(graph.nodes) for a in node.needs}
     kept = {*graph.results}
     dying: dict[int, int] = {}

@@ -35,7 +35,7 @@ class OnePerProcess(Generic[Made]):
             os.register_at_fork(after_in_child=self._forked)
 
     def __call__(self) -> Made:
-        """The one of this process."""
+        """Return the one of this process."""
         with self._lock:
             if self.made is None:
                 self.made = self._make()

@@ -49,7 +49,7 @@ class Interpreted:
         self.nodes = [n for n in topological(results, stop=lambda n: n in known) if n not in known]
 
     def __call__(self, sizes: Mapping[Any, int], values: Sequence[Any]) -> list[Any]:
-        """The values of the results."""
+        """Return the values of the results."""
         table: dict[Any, Any] = dict(zip(self.given, values, strict=True))
         size = sizer(sizes, table)
         with np.errstate(all="ignore"):
@@ -64,7 +64,7 @@ class Interpreted:
 
 
 def evaluator(node: Node) -> Callable[..., Any]:
-    """How NumPy computes a node among machine code: without floating-point warnings, except for the user's own functions."""
+    """Return how NumPy computes a node among machine code: without floating-point warnings, except for the user's own functions."""
     graphs = [v for _, v in node.param_items if isinstance(v, Graph)]
     if not computes_floats(node) or node.op is OUTSIDE or any(OUTSIDE.name in g.ops for g in graphs):
         return partial(node.op.evaluate, node)
@@ -93,7 +93,7 @@ class Flag:
 
     @property
     def stopped(self) -> bool:
-        """Whether it was told to stop."""
+        """Return whether it was told to stop."""
         return bool(self._bytes[0])
 
     def stop(self) -> None:
@@ -101,7 +101,7 @@ class Flag:
         self._bytes[0] = 1
 
     def iteration(self) -> tuple[int, int] | None:
-        """The last reported iteration and the number of iterations, after a short wait for a report; None if there is none."""
+        """Return the last reported iteration and the number of iterations, after a short wait for a report, or None if there is none."""
         self._bytes[1] = 1
         for _ in range(4):
             if self._bytes[1]:
@@ -126,7 +126,7 @@ class _Stoppable(threading.local):
 
     @property
     def address(self) -> int:
-        """Where what begins now is told to stop."""
+        """Return where what begins now is told to stop."""
         return self.flags[-1].address if self.flags else IDLE
 
 

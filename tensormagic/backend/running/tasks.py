@@ -98,7 +98,7 @@ class Team:
         return task
 
     def wait(self, task: Task) -> Any:
-        """The value of a task: run here if nobody has begun it; meanwhile other tasks are run here."""
+        """Return the value of a task: run here if nobody has begun it; meanwhile other tasks are run here."""
         try:
             self._open.remove(task)
         except ValueError:
@@ -137,7 +137,7 @@ _helped: list[Team] = []  # what a thread helps, or has been asked to help: from
 
 
 def with_team(run: Callable[[Team], Any], *, waits: bool = False) -> Any:
-    """The result of ``run`` with a team of its own.
+    """Return the result of ``run`` with a team of its own.
 
     An interrupt arrives at the beginning or end of a call: so the thread is deregistered in a C call that comes first.
     """

@@ -28,7 +28,7 @@ _least = 2_000_000
 
 
 def least() -> int:
-    """The work, in eighths of an operation, from which a loop is shared."""
+    """Return the work, in eighths of an operation, from which a loop is shared."""
     return _least
 
 
@@ -78,7 +78,7 @@ class Pool:
         library.pthread_attr_destroy(attributes)
 
     def is_current(self) -> bool:
-        """Whether the pool has the number of threads that is configured now."""
+        """Return whether the pool has the number of threads that is configured now."""
         return self.count == min(config.threads, MOST) and self.bound == _least
 
     def finish(self) -> bool:
@@ -93,7 +93,7 @@ class Pool:
 
 @cache
 def _code() -> dict[str, Any]:
-    """The machine code of pools: functions, and the address of a thread's main function."""
+    """Return the machine code of pools: functions, and the address of a thread's main function."""
     from tensormagic.backend.cpu.loader import link, object_of
     from tensormagic.backend.cpu.pool import pool_text
 
@@ -108,7 +108,7 @@ def _code() -> dict[str, Any]:
 
 @cache
 def available() -> bool:
-    """Whether this system has POSIX threads and the loader for their code."""
+    """Return whether this system has POSIX threads and the loader for their code."""
     return os.name == "posix" and find_spec("llvmlite") is not None and hasattr(ctypes.CDLL(None), "pthread_create")
 
 
@@ -118,7 +118,7 @@ _lock = threading.Lock()
 
 
 def team(work: int) -> tuple[int, int]:
-    """The pool for a run with this amount of work, and its number of threads; `ALONE` if it is little."""
+    """Return the pool for a run with this amount of work, and its number of threads; `ALONE` if it is little."""
     if work < _least or config.threads == 1:
         return ALONE
     pool = _current
@@ -128,7 +128,7 @@ def team(work: int) -> tuple[int, int]:
 
 
 def _pool() -> Pool | None:
-    """The pool with the configured number of threads; one of another size is stopped."""
+    """Return the pool with the configured number of threads; one of another size is stopped."""
     global _current
     if not available():
         return None

@@ -13,10 +13,10 @@ def add_reassoc(a: Value, b: Value) -> Value:
 
 
 def max_propagate(a: Value, b: Value) -> Value:
-    """The larger; nan where either is nan; 0.0 is above -0.0, so the order of a fold does not show."""
+    """Return the larger; nan where either is nan; 0.0 is above -0.0, so the order of a fold does not show."""
     return a.emitter.call("maximum", a, b)
 
 
 def min_propagate(a: Value, b: Value) -> Value:
-    """The smaller; nan where either is nan; -0.0 is below 0.0, so the order of a fold does not show."""
+    """Return the smaller; nan where either is nan; -0.0 is below 0.0, so the order of a fold does not show."""
     return a.emitter.call("minimum", a, b)

@@ -79,7 +79,7 @@ def expm1(x: Value) -> Value:
 
 
 def tanh(x: Value) -> Value:
-    """The hyperbolic tangent: x plus a polynomial where x is small, else 1 - 2 / (e**(2|x|) + 1)."""
+    """Return the hyperbolic tangent: x plus a polynomial where x is small, else 1 - 2 / (e**(2|x|) + 1)."""
     f = format_of(x)
     z = x * x
     near = (x * z).fma(z.polynomial(*f.polynomials.tanh_near), x)
@@ -99,13 +99,13 @@ def sigmoid(x: Value) -> Value:
 
 
 def _log_domain(x: Value, result: Value, zero: float = 0.0) -> Value:
-    """The result where x is above `zero` and finite, else what a logarithm is there."""
+    """Return the result where x is above `zero` and finite, else what a logarithm is there."""
     result = (x > zero).select(result, x.equals(zero).select(-inf, nan))
     return x.equals(inf).select(inf, result)
 
 
 def log(x: Value) -> Value:
-    """The natural logarithm."""
+    """Return the natural logarithm."""
     p = format_of(x).polynomials
     k, m = finite_log(x)
     f, s = log_arguments(m)
@@ -129,12 +129,12 @@ def _log_of_base(x: Value, base: tables.Base) -> Value:
 
 
 def log2(x: Value) -> Value:
-    """The logarithm of base 2; exact for powers of 2."""
+    """Return the logarithm of base 2; exact for powers of 2."""
     return _log_of_base(x, format_of(x).polynomials.base_2)
 
 
 def log10(x: Value) -> Value:
-    """The logarithm of base 10."""
+    """Return the logarithm of base 10."""
     return _log_of_base(x, format_of(x).polynomials.base_10)
 
 
@@ -159,7 +159,7 @@ def _small_erf(x: Value) -> Value:
 
 
 def erf(x: Value) -> Value:
-    """The error function: x plus x times a polynomial in x*x below 1, 1 - exp(-polynomial) above."""
+    """Return the error function: x plus x times a polynomial in x*x below 1, 1 - exp(-polynomial) above."""
     f = format_of(x)
     p = f.polynomials
     a = abs(x)
@@ -189,7 +189,7 @@ def erfc(x: Value) -> Value:
 
 
 def _precise_log(x: Value) -> tuple[Value, Value]:
-    """The logarithm of a finite positive x in two parts: about twice the digits, less ten bits."""
+    """Return the logarithm of a finite positive x in two parts: about twice the digits, less ten bits."""
     p = format_of(x).polynomials
     k, m = finite_log(x)
     f = m - 1.0
@@ -211,7 +211,7 @@ def _precise_log(x: Value) -> tuple[Value, Value]:
 
 
 def _power_sign(x: Value, y: Value) -> tuple[Value, Value]:
-    """Where x**y has no real value, and the bits of its sign: that of x where y is an odd integer."""
+    """Return where x**y has no real value, and the bits of its sign: that of x where y is an odd integer."""
     half = y * 0.5
     whole = y.equals(x.emitter.call("floor", y))
     odd = whole & ~half.equals(x.emitter.call("floor", half))

@@ -49,7 +49,7 @@ def _check(name: str, kinds: tuple[Any, ...]) -> None:
 
 
 def machine(context: Any) -> tuple[bool, int, bool]:
-    """What Numba's target can do: see `abilities`."""
+    """Return what Numba's target can do: see `abilities`."""
     triple, _, text = context.codegen().magic_tuple()
     return abilities(triple, text)
 
@@ -58,7 +58,7 @@ Formula = Callable[..., Value]
 
 
 def _generator(formula: Formula, kind: Any) -> Callable[..., Any]:
-    """What Numba calls to emit the function for operands of a kind."""
+    """Return what Numba calls to emit the function for operands of a kind."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: tuple[Any, ...]) -> Any:
         emitter = Emitter(builder, kind.bitwidth, 0, *machine(context))
@@ -84,7 +84,7 @@ def _of_two(formula: Formula) -> Callable[..., Any]:
 
 
 def _function(formula: Formula) -> Any:
-    """The formula as a function for compiled code, of one operand or of two of one kind."""
+    """Return the formula as a function for compiled code, of one operand or of two of one kind."""
     typed = (_of_one if len(signature(formula).parameters) == 1 else _of_two)(formula)
     typed.__name__, typed.__doc__ = formula.__name__, formula.__doc__
     return _intrinsic(typed)

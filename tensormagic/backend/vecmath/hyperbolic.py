@@ -50,7 +50,7 @@ def sinh(x: Value) -> Value:
 
 
 def _straight(x: Value) -> float:
-    """Where the inverse functions of slope 1 at 0 are x but for a part of a last bit."""
+    """Return where the inverse functions of slope 1 at 0 are x but for a part of a last bit."""
     return 2.0 ** -(format_of(x).mantissa // 2 + 2)
 
 
@@ -78,7 +78,7 @@ def _square_plus_one(a: Value) -> tuple[Value, Value]:
 
 
 def _root(high: Value, low: Value) -> tuple[Value, Value]:
-    """The square root of high + low in two parts; of 0, 0."""
+    """Return the square root of high + low in two parts; of 0, 0."""
     root = high.emitter.call("sqrt", high)
     rest = (high.minus_product(root, root) + low) / (root + root)
     return root, root.equals(0.0).select(0.0, rest)

@@ -21,7 +21,7 @@ def _plus_quarters(count: Value, high: Value, low: Value) -> Value:
 
 
 def _reduced_sine(x: Value) -> tuple[Value, Value, Value]:
-    """Whether abs(x) is above 1/2, and the angle in two parts: of x, or beyond half the angle from there to 1."""
+    """Return whether abs(x) is above 1/2, and the angle in two parts: of x, or beyond half the angle from there to 1."""
     a = abs(x)
     above = a > 0.5
     z = above.select((1.0 - a) * 0.5, x * x)
@@ -33,14 +33,14 @@ def _reduced_sine(x: Value) -> tuple[Value, Value, Value]:
 
 
 def arcsin(x: Value) -> Value:
-    """The angle between -pi/2 and pi/2 whose sine is x; above 1/2 in magnitude, pi/2 less twice that of sqrt((1-x)/2)."""
+    """Return the angle between -pi/2 and pi/2 whose sine is x; above 1/2 in magnitude, pi/2 less twice that of sqrt((1-x)/2)."""
     above, high, low = _reduced_sine(x)
     high, low = (above.select(v * -2.0, v) for v in (high, low))
     return _plus_quarters(above.select(2.0, 0.0), high, low).copysign(x)
 
 
 def arccos(x: Value) -> Value:
-    """The angle between 0 and pi whose cosine is x."""
+    """Return the angle between 0 and pi whose cosine is x."""
     above, high, low = _reduced_sine(x)
     negative = x < 0.0
     doubled = above.select(2.0, -1.0)
@@ -68,7 +68,7 @@ def _turned(swapped: Value, count: Value, high: Value, low: Value, quarters: flo
 
 
 def arctan(x: Value) -> Value:
-    """The angle between -pi/2 and pi/2 whose tangent is x."""
+    """Return the angle between -pi/2 and pi/2 whose tangent is x."""
     a = clamp(abs(x), 0.0, 2.0**60)
     above = a > 1.0
     count, high, low = _arctan_of_ratio(above.select(1.0, a), above.select(a, 1.0))
@@ -87,7 +87,7 @@ def _in_range(a: Value, b: Value) -> tuple[Value, Value]:
 
 
 def arctan2(y: Value, x: Value) -> Value:
-    """The angle of the point (x, y), between -pi and pi; signed zeros and infinities are points of their own."""
+    """Return the angle of the point (x, y), between -pi and pi; signed zeros and infinities are points of their own."""
     across, up = abs(x), abs(y)
     swapped = up > across
     a, b = _in_range(swapped.select(across, up), swapped.select(up, across))

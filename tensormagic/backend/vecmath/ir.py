@@ -59,7 +59,7 @@ class Emitter:
         return ir.VectorType(element, self.lanes) if self.lanes else element
 
     def constant(self, number: float, kind: Any) -> Value:
-        """The same number in every lane."""
+        """Return the same number in every lane."""
         text = ir.Constant(kind, [number] * self.lanes if self.lanes else number)
         return Value(self, text)
 
@@ -169,7 +169,7 @@ class Value:
         return self._compare(">=", other)
 
     def equals(self, other: Value | float) -> Value:
-        """Where the two are equal; false for nan."""
+        """Return where the two are equal; false for nan."""
         return self._compare("==", other)
 
     def select(self, yes: Value | float, no: Value | float) -> Value:
@@ -185,19 +185,19 @@ class Value:
         return self._binary(count, "lshr", "lshr")
 
     def bits(self) -> Value:
-        """The float's bits as an integer of its width."""
+        """Return the float's bits as an integer of its width."""
         return Value(self.emitter, self.emitter.builder.bitcast(self.raw, self.emitter.integer))
 
     def real(self) -> Value:
-        """The integer's bits as a float."""
+        """Return the integer's bits as a float."""
         return Value(self.emitter, self.emitter.builder.bitcast(self.raw, self.emitter.real))
 
     def to_real(self) -> Value:
-        """The signed integer's value as a float."""
+        """Return the signed integer's value as a float."""
         return Value(self.emitter, self.emitter.builder.sitofp(self.raw, self.emitter.real))
 
     def resized(self, bits: int) -> Value:
-        """The integer in another width: its low bits, or filled with zeros."""
+        """Return the integer in another width: its low bits, or filled with zeros."""
         builder, kind = self.emitter.builder, ir.IntType(bits)
         return Value(self.emitter, (builder.zext if bits > self.raw.type.width else builder.trunc)(self.raw, kind))
 
@@ -227,7 +227,7 @@ class Value:
         return self * factor + term
 
     def product(self, factor: Value | float) -> tuple[Value, Value]:
-        """The rounded product and its exact error; without fma by Dekker's splitting, for factors far from overflow."""
+        """Return the rounded product and its exact error; without fma by Dekker's splitting, for factors far from overflow."""
         factor = self._lift(factor)
         high = self * factor
         if self.emitter.has_fma:
@@ -249,7 +249,7 @@ class Value:
         return result
 
     def polynomial(self, *coefficients: float, exact: int = 1) -> Value:
-        """The polynomial with these coefficients, constant term first.
+        """Return the polynomial with these coefficients, constant term first.
 
         Even and odd terms are summed apart by Horner's rule: chains of half the length, with one product more than
         Horner's alone. The first `exact` terms are added last, where the rounding of another sum would show.
@@ -266,7 +266,7 @@ class Value:
 
 
 def _halves(number: Value) -> tuple[Value, Value]:
-    """The number as a sum of two with half the digits each, whose products are exact."""
+    """Return the number as a sum of two with half the digits each, whose products are exact."""
     shifted = number * _SPLITTER[number.emitter.bits]
     high = shifted - (shifted - number)
     return high, number - high

@@ -31,11 +31,11 @@ class Format:
 
     @property
     def one(self) -> int:
-        """The bits of 1.0."""
+        """Return the bits of 1.0."""
         return self.bias << self.mantissa
 
     def code(self, number: float) -> int:
-        """The bits of a number."""
+        """Return the bits of a number."""
         real, integer = ("<d", "<q") if self.mantissa == 52 else ("<f", "<i")
         (code,) = struct.unpack(integer, struct.pack(real, number))
         return int(code)
@@ -48,7 +48,7 @@ FORMATS = {
 
 
 def format_of(x: Value) -> Format:
-    """What the formulas have to know of the float format of x."""
+    """Return what the formulas have to know of the float format of x."""
     return FORMATS[x.emitter.bits]
 
 
@@ -76,13 +76,13 @@ def power_of_two(n: Value) -> Value:
 
 
 def fast_sum(large: Value | float, small: Value) -> tuple[Value, Value]:
-    """The rounded sum and its exact error, where `large` has the larger magnitude or is 0."""
+    """Return the rounded sum and its exact error, where `large` has the larger magnitude or is 0."""
     total = small + large
     return total, small - (total - large)
 
 
 def two_sum(a: Value, b: Value | float) -> tuple[Value, Value]:
-    """The rounded sum and its exact error, whichever of the two is larger."""
+    """Return the rounded sum and its exact error, whichever of the two is larger."""
     total = a + b
     back = total - a
     return total, (a - (total - back)) + (b - back)
@@ -116,13 +116,13 @@ def divide(high: Value, low: Value | float, divisor_high: Value, divisor_low: Va
 
 
 def divided(high: Value, low: Value | float, divisor_high: Value, divisor_low: Value) -> tuple[Value, Value]:
-    """The same in two parts."""
+    """Return the same in two parts."""
     inverse, quotient, rest = _quotient(high, low, divisor_high, divisor_low)
     return quotient, rest * inverse
 
 
 def log_parts(x: Value) -> tuple[Value, Value]:
-    """The biased exponent k, and m between sqrt(1/2) and sqrt(2), of a normal positive x."""
+    """Return the biased exponent k, and m between sqrt(1/2) and sqrt(2), of a normal positive x."""
     f = format_of(x)
     root = f.code(0.5**0.5)
     shifted = x.bits() + (f.one - root)
@@ -138,7 +138,7 @@ def fraction_log(f: Value, s: Value, low: Value | float, coefficients: tuple[flo
 
 
 def log_arguments(m: Value) -> tuple[Value, Value]:
-    """What `fraction_log` takes: m - 1, and s."""
+    """Return what `fraction_log` takes: m - 1, and s."""
     f = m - 1.0
     return f, f / (f + 2.0)
 
@@ -155,7 +155,7 @@ def _half_inverse(s: Value) -> Value:
 
 
 def real_exponent(k: Value, offset: Value | float) -> Value:
-    """An exponent as a float: the biased one put into the low bits of 2**mantissa, less the offset for both."""
+    """Return an exponent as a float: the biased one put into the low bits of 2**mantissa, less the offset for both."""
     f = format_of(k)
     return (k | f.code(2.0**f.mantissa)).real() - offset
 

@@ -11,7 +11,7 @@ __all__ = ["cbrt", "hypot"]
 
 
 def cbrt(x: Value) -> Value:
-    """The cube root, from a polynomial of 1 over the root, which a series makes exact but for a few last bits."""
+    """Return the cube root, from a polynomial of 1 over the root, which a series makes exact but for a few last bits."""
     f = format_of(x)
     a = abs(x)
     k, m = finite_log(a)

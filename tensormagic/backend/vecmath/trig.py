@@ -36,7 +36,7 @@ def reduced(x: Value) -> tuple[Value, Value, Value]:
 
 
 def _sine(quadrant: Value, r: Value, tail: Value) -> Value:
-    """The sine of quadrant * pi/2 + r + tail, where abs(r) is at most pi/4."""
+    """Return the sine of quadrant * pi/2 + r + tail, where abs(r) is at most pi/4."""
     f = FORMATS[r.emitter.bits]
     leading, *others = f.polynomials.sin
     z = r * r
@@ -52,7 +52,7 @@ def _sine(quadrant: Value, r: Value, tail: Value) -> Value:
 
 
 def _tangent(quadrant: Value, r: Value, tail: Value) -> Value:
-    """The tangent of quadrant * pi/2 + r + tail, where abs(r) is at most pi/4."""
+    """Return the tangent of quadrant * pi/2 + r + tail, where abs(r) is at most pi/4."""
     z, lost = r.product(r)
     factor = z.polynomial(*FORMATS[r.emitter.bits].polynomials.tan)
     more = z * factor
@@ -87,7 +87,7 @@ def _attribute(function: Any, text: str) -> None:
 
 
 def _words(module: Any) -> Any:
-    """The places of 2/pi as a table of the module, led by a word of zeros."""
+    """Return the places of 2/pi as a table of the module, led by a word of zeros."""
     words = (0, *TWO_OVER_PI)
     table = ir.GlobalVariable(module, ir.ArrayType(_I64, len(words)), _TABLE)
     table.initializer = ir.Constant(table.type.pointee, list(words))
@@ -97,7 +97,7 @@ def _words(module: Any) -> Any:
 
 
 def _turns(x: Value) -> Value:
-    """The double abs(x) in quarters of a turn modulo 4, as an integer of 128 bits with 126 binary places."""
+    """Return the double abs(x) in quarters of a turn modulo 4, as an integer of 128 bits with 126 binary places."""
     module, builder = x.emitter.builder.module, x.emitter.builder
     table = module.globals.get(_TABLE) or _words(module)
     bits = x.bits()
@@ -115,13 +115,13 @@ def _turns(x: Value) -> Value:
 
 
 def _places(number: Value, start: int, count: int) -> Value:
-    """So many binary places, after the first `start`, of a fraction of 128 bits."""
+    """Return so many binary places, after the first `start`, of a fraction of 128 bits."""
     part = number.unsigned_shift(128 - start - count) & ((1 << count) - 1)
     return part.resized(64).to_real() * 2.0 ** -(start + count)
 
 
 def reduced_large(x: Value) -> tuple[Value, Value, Value]:
-    """The same as `reduced` for doubles beyond the bound: the reduction of Payne and Hanek, in integers."""
+    """Return the same as `reduced` for doubles beyond the bound: the reduction of Payne and Hanek, in integers."""
     turns = _turns(x)
     quadrant = (turns + (1 << 125)).unsigned_shift(126).resized(64)  # the nearest
     fraction = turns << 2  # of a quarter, signed, from there
@@ -140,7 +140,7 @@ def reduced_large(x: Value) -> tuple[Value, Value, Value]:
 
 
 def _large(emitter: Emitter, function_name: str) -> Any:
-    """The function of one double beyond the bound, made at the first use."""
+    """Return the function of one double beyond the bound, made at the first use."""
     module = emitter.builder.module
     name = f"tensormagic.large.{function_name}"
     if name in module.globals:
@@ -160,7 +160,7 @@ def _any(builder: Any, mask: Any, lanes: int) -> Any:
 
 
 def _corrected(x: Value, result: Value, large: Any) -> Any:
-    """The result where no lane is large, else the result with those lanes replaced, one by one."""
+    """Return the result where no lane is large, else the result with those lanes replaced, one by one."""
     builder = x.emitter.builder
     mask = is_large(x).raw
     start, slow, done = builder.block, builder.append_basic_block("slow"), builder.append_basic_block("done")
@@ -184,7 +184,7 @@ def _exact_call(builder: Any, x: Any, large: Any) -> Any:
 
 
 def _lane_loop(builder: Any, x: Any, result: Any, mask: Any, large: Any) -> Any:
-    """A loop over the lanes that replaces those of the mask; the builder is left behind it."""
+    """Return a loop over the lanes that replaces those of the mask; the builder is left behind it."""
     before = builder.block
     loop, change, after, finish = (builder.append_basic_block(n) for n in ("lane", "change", "next", "finish"))
     builder.branch(loop)
@@ -230,7 +230,7 @@ def _keep(module: Any, functions: list[Any]) -> None:
 
 
 def _function(emitter: Emitter, function_name: str) -> Any:
-    """The scalar function of the module with its vector variants, made at the first use."""
+    """Return the scalar function of the module with its vector variants, made at the first use."""
     module, scalar = emitter.builder.module, emitter.real
     name = f"tensormagic.{function_name}.f{emitter.bits}"
     if name in module.globals:
@@ -255,15 +255,15 @@ def _call(x: Value, name: str) -> Value:
 
 
 def sin(x: Value) -> Value:
-    """The sine."""
+    """Return the sine."""
     return _call(x, "sin")
 
 
 def cos(x: Value) -> Value:
-    """The cosine."""
+    """Return the cosine."""
     return _call(x, "cos")
 
 
 def tan(x: Value) -> Value:
-    """The tangent."""
+    """Return the tangent."""
     return _call(x, "tan")

@@ -14,10 +14,10 @@ def log1p_unit(x: Value) -> Value:
 
 
 def lost(x: Value, y: Value) -> Value:
-    """What the rounded product of x and y is off by, for factors far from overflow and underflow."""
+    """Return what the rounded product of x and y is off by, for factors far from overflow and underflow."""
     return x.product(y)[1]
 
 
 def copysign(x: Value, y: Value) -> Value:
-    """The magnitude of x with the sign of y."""
+    """Return the magnitude of x with the sign of y."""
     return x.copysign(y)

@@ -48,7 +48,7 @@ def calls(
     expressions: Callable[[Node], Places],
     kept: Collection[Node],
 ) -> dict[Node, Call]:
-    """The calls among nodes, by the last node of each.
+    """Return the calls among nodes, by the last node of each.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class _Calls:
         self.kept = set(kept)
 
     def found(self) -> dict[Node, Call]:
-        """The calls, found from the end of the graph; no node is in two of them."""
+        """Return the calls, found from the end of the graph; no node is in two of them."""
         found: dict[Node, Call] = {}
         for last in reversed(self.nodes):
             if len(last.types) > 1 or _is_control(last) or any(last in call.parts for call in found.values()):
@@ -102,7 +102,7 @@ class _Calls:
         return found
 
     def parts(self, last: Node, place: Where) -> list[Node]:
-        """The nodes of a call, last first; empty if nodes outside read an inner one, or the call has nodes elsewhere."""
+        """Return the nodes of a call, last first; empty if nodes outside read an inner one, or the call has nodes elsewhere."""
         if any(self.is_in(user, place) for user in self.users[last]):
             return []
         found = {last: None}
@@ -116,19 +116,19 @@ class _Calls:
         return [] if alone else list(found)
 
     def is_in(self, node: Node, place: Where) -> bool:
-        """Whether a node was made by the expression at a place, and by no part of it: that is an operand."""
+        """Return whether a node was made by the expression at a place, and by no part of it: that is an operand."""
         own = self.places[node]
         return place in own and not any(other != place and _holds(place, other) for other in own)
 
 
 def _holds(place: Where, other: Where) -> bool:
-    """Whether a place has another inside it."""
+    """Return whether a place has another inside it."""
     (cell, (line, column, end, end_column)), (there, (first, start, last, stop)) = place, other
     return cell == there and (line, column) <= (first, start) and (last, stop) <= (end, end_column)
 
 
 def _is_control(node: Node) -> bool:
-    """Whether a node is a loop or a branch, or a result of one: these have a text of their own."""
+    """Return whether a node is a loop or a branch, or a result of one: these have a text of their own."""
     while node.op is ITEM:
         node = node.args[0]
     return isinstance(node.op, Region)

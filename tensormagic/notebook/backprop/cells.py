@@ -11,14 +11,14 @@ SIDE = 7.0  # of a square, with the gap to the next; the page draws the same
 
 
 def extent(quantity: Quantity) -> tuple[float, float]:
-    """The width and the height of a strip; zeros for a quantity that is written as text."""
+    """Return the width and the height of a strip; zeros for a quantity that is written as text."""
     if quantity.kind != "array" or quantity.few:
         return 0.0, 0.0
     return len(quantity.columns) * SIDE, len(quantity.rows) * SIDE
 
 
 def strip(quantity: Quantity, floats: Sequence[float], left: float, top: float, name: str) -> str:
-    """The squares of the floats of an array."""
+    """Return the squares of the floats of an array."""
     cells = floats[HEAD:]
     most = max((abs(v) for v in cells if math.isfinite(v)), default=0.0) or 1.0
     columns = len(quantity.columns)

@@ -33,7 +33,7 @@ _Made = tuple[Function, Sheet, dict[str, Any]]
 
 
 def backprop(shown: Any, args: tuple[Any, ...], ranges: dict[str, Any]) -> BackpropView:
-    """A view of a function at arguments, or of a lazy number; see ``tm.backprop``."""
+    """Return a view of a function at arguments, or of a lazy number; see ``tm.backprop``."""
     if isinstance(shown, Tensor) and args:
         raise TypeError(f"tm.backprop of a lazy value takes no arguments, but {len(args)} were given")
     function = _of_value(shown, "value") if isinstance(shown, Tensor) else of_callable(shown)
@@ -66,7 +66,7 @@ class _Following:
         self._seen = self._marks()
 
     def __call__(self) -> tuple[Sheet | None, set[str]]:
-        """The new sheet, and the names that have changed; None where none has."""
+        """Return the new sheet, and the names that have changed, or None where none has."""
         now = self._marks()
         changed = {name for (name, space), value in now.items() if self._seen.get((name, space), value) != value}
         if not changed:
@@ -79,7 +79,7 @@ class _Following:
 
 
 def cell_bundle(outcome: Outcome, views: Views, *, rich: bool) -> _Bundle:
-    """The view of a cell's value in every MIME form; a sentence if there is no view."""
+    """Return the view of a cell's value in every MIME form; a sentence if there is no view."""
     target = outcome.target if outcome.target is not None else outcome.result
     name = next(
         (n for n, t in outcome.results.items() if isinstance(target, Tensor) and t.node is target.node), "value"
@@ -102,7 +102,7 @@ def cell_bundle(outcome: Outcome, views: Views, *, rich: bool) -> _Bundle:
 
 
 def _sheet(value: Tensor, moving: Mapping[str, Node], name: str, options: Options) -> _Made:
-    """A cell's value as a function of the notebook's variables, its sheet, and the sliders' ranges."""
+    """Return a cell's value as a function of the notebook's variables, its sheet, and the sliders' ranges."""
     function = _of_value(_from(value, moving), name)
     subject = _asked(of_function(function, ()), options.grad)
     ranges = {n: ends for n, ends in options.live if n in floats_of(subject)}
@@ -110,7 +110,7 @@ def _sheet(value: Tensor, moving: Mapping[str, Node], name: str, options: Option
 
 
 def _from(value: Tensor, moving: Mapping[str, Node]) -> Tensor:
-    """The value as a function of the nodes that it is differentiated in; what earlier cells computed these from is cut off."""
+    """Return the value as a function of the nodes that it is differentiated in; what earlier cells computed these from is cut off."""
     cut: dict[Node, Node] = {}
     for name, node in moving.items():
         leaf = lift(seen(wrap(node)), name) if node.op is not INPUT else None
@@ -122,5 +122,5 @@ def _from(value: Tensor, moving: Mapping[str, Node]) -> Tensor:
 
 
 def _asked(subject: Subject, names: Sequence[str]) -> Subject:
-    """What is shown, with the gradients that a cell asks for, if it reads what these are of."""
+    """Return what is shown, with the gradients that a cell asks for, if it reads what these are of."""
     return replace(subject, wanted=frozenset(map(root_of, names)) & frozenset(map(root_of, subject.graph.names)))

@@ -20,7 +20,7 @@ MINUS = "-"  # that Python reads
 
 
 def told(value: float, digits: int = 5) -> str:
-    """A number for people, as the page writes it.
+    """Return a number for people, as the page writes it.
 
     >>> told(-0.25), told(123456.0), told(1e-7), told(float("inf"))
     ('-0.25', '123460', '1e-7', 'inf')
@@ -59,28 +59,28 @@ class Quantity:
 
     @property
     def size(self) -> int:
-        """How many floats it takes."""
+        """Return how many floats it takes."""
         return {"number": 1, "bool": 1, "complex": 2, "array": HEAD + len(self.rows) * len(self.columns)}.get(
             self.kind, 0
         )
 
     @property
     def few(self) -> bool:
-        """Whether the elements are written out."""
+        """Return whether the elements are written out."""
         return self.kind == "array" and len(self.shape) == 1 and 0 < self.shape[0] <= _FEW
 
     @property
     def is_many(self) -> bool:
-        """Whether it is told by its norm: the elements are too many to be written out."""
+        """Return whether it is told by its norm: the elements are too many to be written out."""
         return self.kind == "array" and not self.few
 
     @property
     def whole(self) -> bool:
-        """Whether the heat map holds every element."""
+        """Return whether the heat map holds every element."""
         return len(self.rows) * len(self.columns) == math.prod(self.shape)
 
     def pack(self, value: Any) -> list[float]:
-        """The floats of a value.
+        """Return the floats of a value.
 
         Raises
         ------
@@ -113,7 +113,7 @@ class Quantity:
 
     @property
     def placeholder(self) -> str:
-        """A text about as long as the longest: what room is left for."""
+        """Return a text about as long as the longest: what room is left for."""
         longest = f"{MINUS}0.00012345"
         if self.few:
             return f"[{', '.join([longest[:8]] * self.shape[0])}]"
@@ -123,11 +123,11 @@ class Quantity:
 
     @property
     def shape_text(self) -> str:
-        """The shape in NumPy's notation: ``(40, 3)``."""
+        """Return the shape in NumPy's notation: ``(40, 3)``."""
         return f"{self.shape[0]} results" if self.kind == "several" else str(self.shape)
 
     def text(self, floats: Sequence[float], digits: int = 5) -> str:
-        """What the floats say, in a few characters."""
+        """Return what the floats say, in a few characters."""
         if self.kind == "number":
             return told(floats[0], digits)
         if self.kind == "bool":
@@ -140,7 +140,7 @@ class Quantity:
         return f"{self.shape_text}, norm {told(floats[0], digits)}" if self.kind == "array" else self.shape_text
 
     def message(self, offset: int) -> dict[str, Any]:
-        """How the page reads the floats that begin at ``offset``."""
+        """Return how the page reads the floats that begin at ``offset``."""
         made: dict[str, Any] = {"kind": self.kind, "at": offset, "shape": self.shape_text}
         if self.kind == "array":
             made |= {"rows": len(self.rows), "columns": len(self.columns), "few": self.few}
@@ -149,7 +149,7 @@ class Quantity:
 
 
 def described(value: Any) -> Quantity:
-    """The quantity that a value is."""
+    """Return the quantity that a value is."""
     if isinstance(value, tuple | list):
         return Quantity("several", (len(value),))
     array = np.asarray(value)
@@ -160,7 +160,7 @@ def described(value: Any) -> Quantity:
 
 
 def _matrix(array: np.ndarray) -> np.ndarray:
-    """An array with its leading axes as one."""
+    """Return an array with its leading axes as one."""
     last = array.shape[-1]
     return array.reshape(array.size // last if last else 0, last)
 

@@ -107,14 +107,14 @@ class Found:
 
 
 def root(node: Node) -> Node:
-    """The node behind changes of rank-0 form, and behind questions whether a value is allowed, which a picture leaves out."""
+    """Return the node behind changes of rank-0 form, and behind questions whether a value is allowed, which a picture leaves out."""
     while node.op is FORM or node.op is REQUIRE:
         node = node.args[0]
     return node
 
 
 def is_stretched(node: Node) -> bool:
-    """Whether a node only repeats elements, or puts in axes of one element: steps that NumPy code does not write."""
+    """Return whether a node only repeats elements, or puts in axes of one element: steps that NumPy code does not write."""
     if node.op is not RESHAPE:
         return node.op is BROADCAST
     inside, outside = ([s for s in n.type.shape if s != 1] for n in (node.args[0], node))
@@ -122,7 +122,7 @@ def is_stretched(node: Node) -> bool:
 
 
 def _origin(operand: Node, named: Collection[Node]) -> Node:
-    """What an operand is stretched from, by steps that the user has not named; else the operand itself."""
+    """Return what an operand is stretched from, by steps that the user has not named; else the operand itself."""
     found, node = operand, operand
     while node not in named:
         if is_stretched(node):
@@ -193,11 +193,11 @@ class Passes:
         self._rewritten = dict(zip(inputs, self._as_grad_gives(inputs), strict=True))
 
     def parts(self, node: Node) -> Collection[Node]:
-        """What one box is made of: a node, or all of a call."""
+        """Return what one box is made of: a node, or all of a call."""
         return self.calls[node].parts if node in self.calls else {node}
 
     def _moving(self) -> list[Node]:
-        """What depends on the inputs, operands first."""
+        """Return what depends on the inputs, operands first."""
         everything = topological([self.result], needs=self._operands)
         moving = set[Node]()
         for node in everything:
@@ -210,12 +210,12 @@ class Passes:
         return list(call.operands) if call else [root(_origin(a, self._named)) for a in node.args]
 
     def _read(self, node: Node, port: int) -> Node:
-        """An operand before broadcasting: the derivative in it is the derivative in what it was broadcast from."""
+        """Return an operand before broadcasting: the derivative in it is the derivative in what it was broadcast from."""
         call = self.calls.get(node)
         return call.operands[port] if call else _origin(node.args[port], self._named)
 
     def _actual(self, t: Type) -> Type:
-        """A type with its symbolic sizes replaced by those of these inputs; unchanged if they do not determine them."""
+        """Return a type with its symbolic sizes replaced by those of these inputs; unchanged if they do not determine them."""
         sizes = self.graph.bind([np.shape(v) for v in self.subject.values])
         known = all(a in sizes for s in t.shape for a in atoms(s))
         return t.with_shape(tuple(evaluate(s, sizes.__getitem__) for s in t.shape), t.form) if known else t
@@ -230,7 +230,7 @@ class Passes:
         return active
 
     def _as_grad_gives(self, inputs: Sequence[Node]) -> list[Node]:
-        """The gradient as ``tm.grad`` gives it: of the graph after rewriting."""
+        """Return the gradient as ``tm.grad`` gives it: of the graph after rewriting."""
         try:
             return gradient_nodes(self.graph.results[0], inputs) if inputs else []
         except DifferentiationError:  # it has no derivative in some input
@@ -274,7 +274,7 @@ class Passes:
     def _pulled(
         self, node: Node, cotangents: Sequence[Any], ports: Sequence[int]
     ) -> tuple[dict[int, Node], dict[int, str]]:
-        """What each of the operands gets for cotangents of the results; and for those that have no derivative, why."""
+        """Return what each of the operands gets for cotangents of the results; and for those that have no derivative, why."""
         try:
             _, stands, found = self._local_pull(node, cotangents, ports)
         except DifferentiationError as error:
@@ -311,7 +311,7 @@ class Passes:
         return new, stands, modes.vjp(items(new), cotangents, [stands[port] for port in ports])
 
     def _locals(self, node: Node, ports: Sequence[int]) -> dict[int, Local]:
-        """The local derivatives in operands."""
+        """Return the local derivatives in operands."""
         if not ports:
             return {}
         t = node.type
@@ -338,7 +338,7 @@ class Passes:
 
     @cached_property
     def _order(self) -> list[Node]:
-        """Every node that is evaluated once, operands first."""
+        """Return every node that is evaluated once, operands first."""
         wanted: list[Node] = [*self.nodes, *self._rewritten.values()]
         for adjoint in self.adjoints.values():
             wanted += [a for a in (adjoint if isinstance(adjoint, list) else [adjoint]) if a is not None]
@@ -349,7 +349,7 @@ class Passes:
         return topological(wanted)
 
     def _matrix_order(self, local: Local) -> tuple[list[Node], list[Node]]:
-        """The nodes that a pulled cotangent reads, and those that depend on the cotangent and so are computed for each row."""
+        """Return the nodes that a pulled cotangent reads, and those that depend on the cotangent and so are computed for each row."""
         order = topological([local.pulled])
         linear = {local.cotangent}
         for node in order:
@@ -392,7 +392,7 @@ class Passes:
 
     @staticmethod
     def _end(use: Use) -> Node:
-        """What a part is like: the operand, or the one result of several that it belongs to."""
+        """Return what a part is like: the operand, or the one result of several that it belongs to."""
         return use.target if use.target.op is ITEM else use.source
 
     def _local(self, use: Use, table: dict[Node, Any], size: sizer) -> Any:
@@ -412,7 +412,7 @@ class Passes:
         return self._matrix(use, table, size)
 
     def _matrix(self, use: Use, table: dict[Node, Any], size: sizer) -> np.ndarray:
-        """The Jacobian, a row for each element of the target."""
+        """Return the Jacobian, a row for each element of the target."""
         local: Local = use.local  # type: ignore[assignment] (the caller has looked)
         _, order = self._matrix_order(local)
         out = np.asarray(table[use.target])
@@ -439,12 +439,12 @@ def _evaluate(order: Sequence[Node], table: MutableMapping[Node, Any], size: siz
 
 
 def _like(value: Any, node: Node, table: Mapping[Node, Any]) -> Any:
-    """A derivative broadcast to the shape of its node: one number may stand for equal elements."""
+    """Return a derivative broadcast to the shape of its node: one number may stand for equal elements."""
     return np.broadcast_to(np.asarray(value), np.shape(table[node]))
 
 
 def _ends(node: Node, expressions: Callable[[Node], Places]) -> bool:
-    """Whether a step that only changes axes is the last of an expression that does more: the `[0]` of `w[0]`."""
+    """Return whether a step that only changes axes is the last of an expression that does more: the `[0]` of `w[0]`."""
     inside = root(node.args[0])
     if is_stretched(inside):
         return False

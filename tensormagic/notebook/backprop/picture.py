@@ -116,7 +116,7 @@ def _way(
     *,
     carries: bool,
 ) -> str:
-    """A link as curves between rows, straight down through them: a head where it ends, and one where an adjoint goes back."""
+    """Return a link as curves between rows, straight down through them: a head where it ends, and one where an adjoint goes back."""
     source, target = rows[link.source], rows[link.target]
     places = [x[link.source] + link.leaves, *bends, x[link.target] + link.enters]
     begin = sum(spans[source]) - spans[source][1] / 2 + boxes[link.source].height / 2
@@ -182,7 +182,7 @@ def _node(sheet: Sheet, number: int, shown: Shown) -> _Box:
 
 
 def _longest_sum(shown: Shown, total: str) -> str:
-    """A text as long as the sum may become."""
+    """Return a text as long as the sum may become."""
     if not total.startswith("="):
         return total
     count = len(shown.uses)
@@ -190,7 +190,7 @@ def _longest_sum(shown: Shown, total: str) -> str:
 
 
 def _card(sheet: Sheet, number: int, use: Used) -> _Box | None:
-    """The local derivative on a way, and what flows back there; None where nothing does."""
+    """Return the local derivative on a way, and what flows back there, or None where nothing does."""
     if use.part is None:
         return None
     local = sheet.card_text(use, sheet.frame)
@@ -216,7 +216,7 @@ def _card(sheet: Sheet, number: int, use: Used) -> _Box | None:
 
 
 def standalone(sheet: Sheet, picture: Picture) -> str:
-    """The picture as an SVG that stands alone, light or dark as the reader prefers."""
+    """Return the picture as an SVG that stands alone, light or dark as the reader prefers."""
     title = clean(sheet.title, 200)
     notes = [shorten(sheet.notes, 700, 12)] if sheet.notes else []
     squares = [SQUARES] if 'class="cells"' in picture.markup else []
@@ -236,7 +236,7 @@ def standalone(sheet: Sheet, picture: Picture) -> str:
 
 
 def in_page(sheet: Sheet, picture: Picture) -> str:
-    """The picture for a page that has the style: no title of its own, a name for those who do not see it."""
+    """Return the picture for a page that has the style: no title of its own, a name for those who do not see it."""
     # in whole pixels: a browser rounds the width that it draws, and text must not become smaller by it
     wide, tall = math.ceil(picture.width + 2 * MARGIN), math.ceil(picture.height + 2 * MARGIN)
     return (
@@ -263,7 +263,7 @@ _PLAIN = f"""text{{font-family:{_FONT};text-anchor:middle;unicode-bidi:plaintext
 
 
 def _coloured(colour: Callable[[str], str]) -> str:
-    """The rules of the palette for outlines, and those of this picture."""
+    """Return the rules of the palette for outlines, and those of this picture."""
     own = f""".heading{{fill:{colour("ink")};stroke:none}}
 .what,.note{{fill:{colour("soft")}}}
 .adjoint{{fill:{colour("back")}}}
@@ -280,7 +280,7 @@ def _alone() -> str:
 
 
 def style(scope: str) -> str:
-    """The style of the picture inside ``scope`` of a page, whose variables have the colours."""
+    """Return the style of the picture inside ``scope`` of a page, whose variables have the colours."""
     body = f"{_PLAIN}\n{_coloured(lambda name: f'var(--tm-{name})')}"
     return f"{in_themes(scope, _OWN['light'], _OWN['dark'], _OWN['forced'])}{scoped(body, f'{scope} svg')}\n"
 

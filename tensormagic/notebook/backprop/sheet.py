@@ -78,7 +78,7 @@ class Used:
 
     @property
     def in_words(self) -> bool:
-        """Whether the formula stands on the card: where it is short, and the numbers are too many."""
+        """Return whether the formula stands on the card: where it is short, and the numbers are too many."""
         many = self.kind == "matrix" or (self.local is not None and self.local.quantity.is_many)
         return many and 0 < len(self.formula) <= LONGEST
 
@@ -195,7 +195,7 @@ class Sheet:
 
     @cached_property
     def steps(self) -> list[Step]:
-        """The steps of both passes: the values in order, the seed, each contribution to an adjoint, and the end."""
+        """Return the steps of both passes: the values in order, the seed, each contribution to an adjoint, and the end."""
         forward: list[Step] = [("value", k) for k, shown in enumerate(self.nodes) if shown.kind != "input"]
         result = self._index[self.passes.result]
         back: list[Step] = [("use", k) for k, use in enumerate(self.uses) if use.part is not None]
@@ -203,7 +203,7 @@ class Sheet:
 
     @property
     def result(self) -> Shown:
-        """The number that the passes are of."""
+        """Return the number that the passes are of."""
         return self.nodes[self._index[self.passes.result]]
 
     # numbers ----------------------------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ class Sheet:
         ]
 
     def values_at(self, point: Sequence[float]) -> list[Any]:
-        """The values of the inputs where the sliders stand at ``point``."""
+        """Return the values of the inputs where the sliders stand at ``point``."""
         values = list(self.subject.values)
         for p, number in zip(self.parameters, point, strict=True):
             k = self._floats[p.name]
@@ -231,12 +231,12 @@ class Sheet:
         return values
 
     def at(self, point: Sequence[float]) -> tuple[list[float], str]:
-        """The frame at a point, and its notes."""
+        """Return the frame at a point, and its notes."""
         found = self.passes.run(self.values_at(point))
         return self._packed(found), self._notes(found)
 
     def _notes(self, found: Found) -> str:
-        """Where ``tm.grad`` gives another gradient: it rewrites before it differentiates."""
+        """Return where ``tm.grad`` gives another gradient: it rewrites before it differentiates."""
         told_: list[str] = []
         for node, expected in found.rewritten.items():
             here = np.asarray(found.adjoints[node])
@@ -270,7 +270,7 @@ class Sheet:
 
     @property
     def start(self) -> list[float]:
-        """Where the sliders stand at first: where the inputs are, or at the nearer end of a range."""
+        """Return where the sliders stand at first: where the inputs are, or at the nearer end of a range."""
         return [p.start[0] for p in self.parameters]
 
     def star(self, point: Sequence[float], seconds: float) -> tuple[list[int], list[float]]:
@@ -302,7 +302,7 @@ class Sheet:
             return [math.nan] * len(self.frame)
 
     def message(self) -> dict[str, Any]:
-        """What the page is told once: everything but numbers."""
+        """Return what the page is told once: everything but numbers."""
         return {
             "name": clean(self.subject.name, 60),
             "title": self.title,
@@ -369,7 +369,7 @@ class Sheet:
         return f"= {terms}{more}".replace(f"+ {MINUS}", f"{MINUS} ")
 
     def local_text(self, use: Used, frame: Sequence[float]) -> str:
-        """The local derivative as a number if there are few, ``× 0.25``; else as a formula, ``adjoint × e``."""
+        """Return the local derivative as a number if there are few, ``× 0.25``; else as a formula, ``adjoint × e``."""
         if use.in_words:
             return use.formula
         if use.kind == "matrix":
@@ -380,7 +380,7 @@ class Sheet:
         return "× 1, one result of several" if not use.why and use.part is not None and not use.kind else ""
 
     def card_text(self, use: Used, frame: Sequence[float]) -> str:
-        """The text on the arrow: ``adjoint × 0.25`` if the derivative is a number. The page writes the same."""
+        """Return the text on the arrow: ``adjoint × 0.25`` if the derivative is a number. The page writes the same."""
         text = self.local_text(use, frame)
         if not text or use.in_words:
             return text
@@ -388,7 +388,7 @@ class Sheet:
 
     @property
     def legend(self) -> str:
-        """What the words and signs of the picture mean."""
+        """Return what the words and signs of the picture mean."""
         name = clean(self.subject.name, _NAME)
         words = [
             "value: computed forward, from the inputs above to the result below.",
@@ -423,7 +423,7 @@ def _slot_message(slot: Slot | None) -> dict[str, Any] | None:
 
 
 def floats_of(subject: Subject) -> dict[str, int]:
-    """The inputs that are floats, by names that are theirs alone: their places among the values."""
+    """Return the inputs that are floats, by names that are theirs alone: their places among the values."""
     names = subject.graph.names
     read = set(topological(subject.graph.results))
     return {
@@ -440,7 +440,7 @@ def _line(text: str, line: int) -> str:
 
 
 def _kind(parts: Collection[Node]) -> str:
-    """The outline of a box: that of its most telling part. Parts that only carry values count if there are no others."""
+    """Return the outline of a box: that of its most telling part. Parts that only carry values count if there are no others."""
     kinds = {kind_of(part) for part in parts if part.op not in CARRYING} or {kind_of(part) for part in parts}
     return next((kind for kind in MOST_SAYING if kind in kinds), "opaque")
 
@@ -457,5 +457,5 @@ def _size(value: Any) -> int:
 
 
 def _in_place_of(old: Any, number: float) -> Any:
-    """A number of the kind that the old one is."""
+    """Return a number of the kind that the old one is."""
     return number if isinstance(old, float) and not isinstance(old, np.floating) else np.asarray(old).dtype.type(number)

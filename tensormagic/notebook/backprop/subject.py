@@ -57,30 +57,30 @@ class Subject:
     wanted: frozenset[str] = frozenset()
 
     def wants(self, node: Node) -> bool:
-        """Whether the gradient with respect to an input is asked for: that of each input, if none was named."""
+        """Return whether the gradient with respect to an input is asked for: that of each input, if none was named."""
         name = self.graph.names[node["index"]]
         return not self.wanted or name in self.wanted or re.split(r"[.\[]", name)[0] in self.wanted
 
     def site(self, node: Node) -> site.Site | None:
-        """Where a node was written, first in the latest run; None for inputs and for constants."""
+        """Return where a node was written, first in the latest run, or None for inputs and for constants."""
         return min(self._spans(node), key=lambda s: (s.line, s.column), default=None)
 
     def _spans(self, node: Node) -> list[site.Site]:
-        """The spans of a node in the cell that has met it last: equal nodes of earlier cells may have had other names."""
+        """Return the spans of a node in the cell that has met it last: equal nodes of earlier cells may have had other names."""
         spans = [s for s in self.lens.of(node) if s.role == "value"] if node.args else []
         return [s for s in spans if s.run == max(s.run for s in spans)]
 
     def text_of(self, cell: str) -> str:
-        """The text of a cell, or of the function's own file; nothing where it is not known."""
+        """Return the text of a cell, or of the function's own file; nothing where it is not known."""
         own = self.file if self.file.rpartition("/")[2] == cell else ""
         return source_of(cell) or "".join(linecache.getlines(own))
 
     def naming(self) -> Naming:
-        """The names and expressions that the user's texts have for the nodes."""
+        """Return the names and expressions that the user's texts have for the nodes."""
         return Naming(self._spans, self.text_of)
 
     def names(self, nodes: Sequence[Node]) -> dict[Node, str]:
-        """The variables that the user's code binds to nodes: those whose place is just what an assignment assigns."""
+        """Return the variables that the user's code binds to nodes: those whose place is just what an assignment assigns."""
         found: dict[Node, str] = {}
         bound: dict[str, dict[tuple[int, ...], str]] = {}
         for node, span in [(n, s) for n in nodes for s in self._spans(n)]:
@@ -94,7 +94,7 @@ class Subject:
 
 
 def _assigned(source: str) -> Iterator[tuple[tuple[int, ...], str]]:
-    """The spans of assigned expressions, and the names that they are bound to."""
+    """Yield the spans of assigned expressions, and the names that they are bound to."""
     tree = parsed(source)
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
@@ -109,7 +109,7 @@ def _assigned(source: str) -> Iterator[tuple[tuple[int, ...], str]]:
 
 
 def of_function(fun: Any, args: tuple[Any, ...]) -> Subject:
-    """A function of arrays at some arguments; variables that it reads are inputs, too.
+    """Return a function of arrays at some arguments; variables that it reads are inputs, too.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def of_function(fun: Any, args: tuple[Any, ...]) -> Subject:
 
 
 def _names(function: Function, args: tuple[Any, ...], options: dict[str, Any]) -> list[str]:
-    """A name for each leaf of the arguments, in order."""
+    """Return a name for each leaf of the arguments, in order."""
     found: list[str] = []
     for k, value in enumerate(args):
         name = function.parameters[k] if k < len(function.parameters) else f"argument {k + 1}"

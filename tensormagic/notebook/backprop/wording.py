@@ -101,7 +101,7 @@ class Headings:
                 self.computes[node] = _expression(node, self.operand, spelt(node, node.op.name))
 
     def operand(self, node: Node) -> str:
-        """A node inside an expression: its name, its value, or its formula if that is short."""
+        """Return a node inside an expression: its name, its value, or its formula if that is short."""
         node = root(node)
         while is_stretched(node) and node not in self.called and node not in self.computes:
             node = root(node.args[0])
@@ -115,12 +115,12 @@ class Headings:
         return f"{name} = {computes}" if name and computes else name or computes
 
     def _part(self, node: Node) -> Written | None:
-        """How the user wrote a part of an array that is one node."""
+        """Return how the user wrote a part of an array that is one node."""
         found = self._expressions(node).values() if node.op in {SLICE, GATHER} else ()
         return next((w for w in found if w is not None and w.text.startswith(f"{_DOT}[")), None)
 
     def _filled(self, call: Call) -> str:
-        """A call with its operands in it: ``mean(z)``, ``clip(z, 0, 1)``, ``p[rows, t]``."""
+        """Return a call with its operands in it: ``mean(z)``, ``clip(z, 0, 1)``, ``p[rows, t]``."""
         written, operands = call.written, call.operands
         texts = [self._slot(call, slot) for slot in written.slots]
         if len(operands) == 1 and len(texts) == 1:
@@ -133,7 +133,7 @@ class Headings:
         return _in_place(written.text, texts)
 
     def _slot(self, call: Call, slot: tuple[Place, str]) -> str:
-        """What stands at a place of a call: the operand that was written there, or the text."""
+        """Return what stands at a place of a call: the operand that was written there, or the text."""
         place, text = slot
         here = [a for a in call.operands if (call.cell, place) in self._expressions(a)]
         if here:
@@ -141,7 +141,7 @@ class Headings:
         return text if len(text) <= _INSIDE else _DOT
 
     def put(self, node: Node) -> str:
-        """What the array that a node is a part of gets: ``adjoint, added at [2] of x``; nothing for other nodes."""
+        """Return what the array that a node is a part of gets: ``adjoint, added at [2] of x``; nothing for other nodes."""
         call = self._calls.get(node)
         written = call.written if call else self._part(node)
         text = written.text if written else ""
@@ -152,7 +152,7 @@ class Headings:
         return f"adjoint, added at {text[1:] if len(text) <= _SHORT_INDEX else '[…]'}{array}"
 
     def chosen(self, local: Local) -> str:
-        """The formula for a maximum or minimum along axes: ``adjoint where z is largest``; empty for other nodes."""
+        """Return the formula for a maximum or minimum along axes: ``adjoint where z is largest``; empty for other nodes."""
         call = self._calls.get(local.target)
         parts = call.parts if call else {local.target}
         words = [_CHOSEN[part.op] for part in parts if part.op in _CHOSEN]
@@ -161,7 +161,7 @@ class Headings:
         return f"adjoint where {self.operand(local.source).replace(_DOT, 'it')} is {words[0]}"
 
     def larger(self, local: Local) -> str:
-        """The formula for the larger or smaller of two: ``adjoint where z > 0, half where equal``; empty for other nodes."""
+        """Return the formula for the larger or smaller of two: ``adjoint where z > 0, half where equal``; empty for other nodes."""
         node = local.target
         if (node in self._calls and len(self._calls[node].parts) > 1) or node.op not in _COMPARED:
             return ""
@@ -174,7 +174,7 @@ class Headings:
         return f"adjoint where {texts[0]} {_COMPARED[node.op]} {texts[1]}, half where equal"
 
     def constant(self, node: Node) -> str:
-        """The value of a number or of a size, seen through broadcasts; nothing for what depends on inputs."""
+        """Return the value of a number or of a size, seen through broadcasts; nothing for what depends on inputs."""
         while node.op in _SEEN_THROUGH:
             node = node.args[0]
         if node.op is CONSTANT and not node.type.shape:
@@ -195,7 +195,7 @@ def _unstretched(node: Node) -> Node:
 
 
 def _in_place(text: str, texts: Sequence[str]) -> str:
-    """A text with others in place of its dots."""
+    """Return a text with others in place of its dots."""
     pieces = text.split(_DOT)
     return "".join(
         f"{piece}{told}" for piece, told in itertools.zip_longest(pieces, texts[: len(pieces) - 1], fillvalue="")
@@ -203,18 +203,18 @@ def _in_place(text: str, texts: Sequence[str]) -> str:
 
 
 def _whole(node: Node, operand: Callable[[Node], str]) -> str:
-    """What a node is a result of: a loop is long to write."""
+    """Return what a node is a result of: a loop is long to write."""
     return f"the {_REGIONS.get(node.op, node.op.name)}" if isinstance(node.op, Region) else operand(node)
 
 
 def _reads(operands: Sequence[str]) -> str:
-    """What a loop or a branch reads, in brackets."""
+    """Return what a loop or a branch reads, in brackets."""
     read = [a for a in dict.fromkeys(operands) if a[0].isalpha() and a != _CONSTANT]
     return f"({', '.join(read[:3])}{', …' if len(read) > 3 else ''})" if read else ""
 
 
 def _expression(node: Node, operand: Callable[[Node], str], called: str = "") -> str:
-    """A node as an expression of its operands' texts; its operation as the user has called it."""
+    """Return a node as an expression of its operands' texts; its operation as the user has called it."""
     name = called or node.op.name
     if node.op is ITEM:
         return f"result {node['index'] + 1} of {_whole(node.args[0], operand)}"
@@ -248,7 +248,7 @@ def _infix(node: Node, sign: str, args: Sequence[str]) -> str:
 
 
 def _is_product(text: str) -> bool:
-    """Whether a text is a name, or products and quotients: before `×` it needs no brackets, and Python's minus binds closer."""
+    """Return whether a text is a name, or products and quotients: before `×` it needs no brackets, and Python's minus binds closer."""
     depth, signs = 0, ""
     for character in text:
         depth += (character in "([") - (character in ")]")
@@ -257,7 +257,7 @@ def _is_product(text: str) -> bool:
 
 
 def _index(node: Node) -> str:
-    """The index of an indexing node, or of a reshape that only inserts or removes axes of size 1; empty for other nodes."""
+    """Return the index of an indexing node, or of a reshape that only inserts or removes axes of size 1; empty for other nodes."""
     if node.op is not RESHAPE:
         return "…" if node.op in {SLICE, GATHER} else ""
     inside, outside = node.args[0].type.shape, node.type.shape
@@ -268,7 +268,7 @@ def _index(node: Node) -> str:
 
 
 def _bracketed(text: str) -> str:
-    """An expression in brackets, where it is a sum or the like."""
+    """Return an expression in brackets, where it is a sum or the like."""
     depth = 0
     for k, character in enumerate(text):
         depth += (character in "([") - (character in ")]")
@@ -278,7 +278,7 @@ def _bracketed(text: str) -> str:
 
 
 def formulas(locals_: Sequence[Local | None], headings: Headings) -> list[str]:
-    """What operands get, as expressions of the adjoint and of values: ``adjoint × cos(x)``; nothing where one is long."""
+    """Return what operands get, as expressions of the adjoint and of values: ``adjoint × cos(x)``; nothing where one is long."""
     known = [local for local in locals_ if local is not None]
     nodes = [n for local in known for n in (local.sketch, local.again)]
     simple, _ = rewrite_nodes(nodes, "exact") if known else ([], None)
@@ -288,14 +288,14 @@ def formulas(locals_: Sequence[Local | None], headings: Headings) -> list[str]:
 
 
 def _in_words(local: Local, headings: Headings) -> str:
-    """What an operand gets, where that is shorter said than as an expression; else nothing."""
+    """Return what an operand gets, where that is shorter said than as an expression, or nothing."""
     if local.kind not in {"matrix", "row", "elements"}:
         return ""
     return headings.put(local.target) or headings.chosen(local) or headings.larger(local)
 
 
 def _fitting(local: Local, pulled: Node, again: Node, headings: Headings) -> str:
-    """The formula; where it is too long for an arrow and gets short enough by it, with a dot for the operand."""
+    """Return the formula; where it is too long for an arrow and gets short enough by it, with a dot for the operand."""
     operands = {stand: headings.operand(actual) for stand, actual in local.stands.items()}
     whole = _formula(local, pulled, again, headings, operands)
     if 0 < len(whole) <= LONGEST:
@@ -327,7 +327,7 @@ def _formula(local: Local, pulled: Node, again: Node, headings: Headings, operan
 
 
 def _only_repeats(cotangent: Node, pulled: Node) -> bool:
-    """Whether what an operand gets is made of the adjoint and of constants alone, and some elements of that several times."""
+    """Return whether what an operand gets is made of the adjoint and of constants alone, and some elements of that several times."""
     order = topological([pulled])
     return (
         any(n.op is BROADCAST and cotangent in topological([n]) for n in order)
@@ -337,7 +337,7 @@ def _only_repeats(cotangent: Node, pulled: Node) -> bool:
 
 
 def _simplified(node: Node, texts: Mapping[Node, str]) -> str:
-    """A quotient in a product, and a minus in a sum, as one writes them by hand; nothing for other nodes."""
+    """Return a quotient in a product, and a minus in a sum, as one writes them by hand; nothing for other nodes."""
     if node.op is multiply and "adjoint" in texts[node.args[0]] + texts[node.args[1]]:
         one, other = _adjoint_first(node, texts).args
         left, right = texts[one], texts[other]
@@ -353,7 +353,7 @@ def _simplified(node: Node, texts: Mapping[Node, str]) -> str:
 
 
 def _keeping(text: str, pulled: Node) -> str:
-    """A sum that is given its axes of one element back by an index, as most write it: ``sum(x, axis=1, keepdims=True)``."""
+    """Return a sum that is given its axes of one element back by an index, as most write it: ``sum(x, axis=1, keepdims=True)``."""
     index = _index(pulled) if pulled.op is RESHAPE else ""
     summed = root(pulled.args[0]) if index else pulled
     summed = root(summed.args[0]) if summed.op is negative else summed
@@ -367,7 +367,7 @@ def _keeping(text: str, pulled: Node) -> str:
 
 
 def _adjoint_first(node: Node, texts: Mapping[Node, str]) -> Node:
-    """A product as one reads it: the adjoint, times the local derivative."""
+    """Return a product as one reads it: the adjoint, times the local derivative."""
     if node.op is multiply and "adjoint" in texts[node.args[1]] and "adjoint" not in texts[node.args[0]]:
         return make(node.op, node.args[::-1], **node.params)
     return node

@@ -54,7 +54,7 @@ class AsArrays:
                 _put(holder, key, value)
 
     def _array_of(self, value: Any) -> Any:
-        """What NumPy would have in place of a value; the value itself where that, or its memory, cannot be had."""
+        """Return what NumPy would have in place of a value; the value itself where that, or its memory, cannot be had."""
         if not is_lazy(value):
             return value
         if id(value) not in self._arrays:
@@ -64,7 +64,7 @@ class AsArrays:
 
 
 def _look(value: Any) -> Any:
-    """The attributes of an array besides its memory."""
+    """Return the attributes of an array besides its memory."""
     return (value.shape, value.dtype, value.strides, value.flags.writeable) if isinstance(value, np.ndarray) else None
 
 
@@ -80,7 +80,7 @@ def _of_lazy(value: Tensor) -> Any:
 
 
 def _items(holder: Holder) -> list[tuple[Any, Any]]:
-    """What a container, a function's defaults, or a closure's cell holds, each with its place."""
+    """Return what a container, a function's defaults, or a closure's cell holds, each with its place."""
     if isinstance(holder, dict):
         return list(holder.items())
     if isinstance(holder, CellType):

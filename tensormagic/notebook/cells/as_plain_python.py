@@ -85,12 +85,12 @@ def _by_python(
 
 
 def _was_given_up(source: str) -> bool:
-    """Whether a cell has a statement at which one was given up: another one may have been edited since."""
+    """Return whether a cell has a statement at which one was given up: another one may have been edited since."""
     return bool(_given_up) and any(text in _given_up for _, _, text in _statements(source))
 
 
 def _statements(source: str) -> list[tuple[int, int, str]]:
-    """The statements of a cell: their first and last lines, and their texts."""
+    """Return the statements of a cell: their first and last lines, and their texts."""
     lines, found = source.splitlines(), list[tuple[int, int, str]]()
     for statement in ast.parse(source).body:
         first, last = statement.lineno, statement.end_lineno or statement.lineno
@@ -99,7 +99,7 @@ def _statements(source: str) -> list[tuple[int, int, str]]:
 
 
 def _reached(code: Code, error: TensorError) -> int | None:
-    """The line that a cell had reached when capturing failed; None if it is not known."""
+    """Return the line that a cell had reached when capturing failed, or None if it is not known."""
     trace, line = error.__traceback__, None
     while trace is not None and line is None:
         line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == code.filename else None
@@ -108,13 +108,13 @@ def _reached(code: Code, error: TensorError) -> int | None:
 
 
 def _line(why: TensorError) -> int:
-    """The line that a warning names."""
+    """Return the line that a warning names."""
     site = getattr(why, "tensor_site", None)
     return (why.line if isinstance(why, LimitError) else getattr(site, "line", 0)) or 1
 
 
 def _asks_for_values(options: Options) -> bool:
-    """Whether only the cell's values are asked for, at a level whose values equal NumPy's up to rounding."""
+    """Return whether only the cell's values are asked for, at a level whose values equal NumPy's up to rounding."""
     plain = Options(math=options.math, quiet=options.quiet, force=options.force, verbose=options.verbose)
     return options == plain and options.math in {"", "exact", "stable"}
 

@@ -102,7 +102,7 @@ class Asking:
 
 
 def _values_do(code: CodeType, reads: Sequence[str], space: Mapping[str, Any]) -> bool:
-    """Whether code that reads these names does the same with arrays as with lazy values."""
+    """Return whether code that reads these names does the same with arrays as with lazy values."""
     there = [space[n] for n in reads if n in space]
     codes = [code, *(f.__code__ for f in functions_of(there, space))]
     names = frozenset[str]().union(*(named(c, "LOAD_NAME", "LOAD_GLOBAL") for c in codes))
@@ -115,7 +115,7 @@ def _values_do(code: CodeType, reads: Sequence[str], space: Mapping[str, Any]) -
 
 
 def _is_own(value: Any) -> bool:
-    """Whether a value is of this package, a lazy value apart."""
+    """Return whether a value is of this package, a lazy value apart."""
     owner = value if isinstance(value, type) else type(value)
     return not isinstance(value, Tensor) and _OWN in {
         package_of(owner),
@@ -125,5 +125,5 @@ def _is_own(value: Any) -> bool:
 
 @cache
 def _of_lazy_alone() -> frozenset[str]:
-    """The names of what lazy values have, and arrays and numbers of NumPy's have not."""
+    """Return the names of what lazy values have, and arrays and numbers of NumPy's have not."""
     return frozenset({*dir(Tensor), *hooks.methods} - {*dir(np.ndarray)} - {*dir(np.float64)})

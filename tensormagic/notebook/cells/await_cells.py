@@ -20,7 +20,7 @@ _ASKS_FOR_VALUES = {
 
 
 def awaits(tree: ast.AST) -> bool:
-    """Whether code waits outside functions, which only IPython's own cells may."""
+    """Return whether code waits outside functions, which only IPython's own cells may."""
     if isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
         return False
     waits = isinstance(tree, ast.Await | ast.AsyncFor | ast.AsyncWith)
@@ -29,7 +29,7 @@ def awaits(tree: ast.AST) -> bool:
 
 
 def waits(text: str) -> bool:
-    """Whether a captured cell of this text asks for its values alone, and waits outside functions."""
+    """Return whether a captured cell of this text asks for its values alone, and waits outside functions."""
     first, _, body = text.lstrip().partition("\n")
     asked = first.split()
     if (
@@ -45,7 +45,7 @@ def waits(text: str) -> bool:
 
 
 def told_plain(lines: list[str]) -> list[str]:
-    """The lines of a cell that awaits, with the magic's line blanked and a warning given; other lines unchanged."""
+    """Return the lines of a cell that awaits, with the magic's line blanked and a warning given; other lines unchanged."""
     if not waits("".join(lines)):
         return lines
     warnings.warn_explicit(

@@ -41,7 +41,7 @@ def refuse(outcome: Outcome, captured: Captured) -> None:
 
 
 def work(outcome: Outcome) -> Callable[[], Submitted]:
-    """What has the cell's values computed in the background, and gives the future of the cell's own value."""
+    """Return what has the cell's values computed in the background, and gives the future of the cell's own value."""
     leaves, build = flatten(outcome.result)
     parts = [*leaves, *tensors_in(list(outcome.outputs.values())), *outcome.gradients.values()]
     wanted = list(dict.fromkeys([*outcome.unused, *(t.node for t in parts if isinstance(t, Tensor))]))
@@ -69,6 +69,6 @@ def work(outcome: Outcome) -> Callable[[], Submitted]:
 
 
 def _given(value: Any, known: Mapping[Node, Any]) -> Any:
-    """What a future has: NumPy's arrays and numbers, and the variable itself of what lies on the device."""
+    """Return what a future has: NumPy's arrays and numbers, and the variable itself of what lies on the device."""
     found = known[value.node] if isinstance(value, Tensor) else value
     return value if isinstance(found, Resident) else found

@@ -70,7 +70,7 @@ class TensorDefault(Magics):
         return self._banner(ON if self.on else OFF)
 
     def transform(self, lines: list[str]) -> list[str]:
-        """The lines of a cell, with `%%tensor` before them where that is meant."""
+        """Return the lines of a cell, with `%%tensor` before them where that is meant."""
         text = "".join(lines)
         if self.running:  # a magic asks for what it runs
             return lines
@@ -81,14 +81,14 @@ class TensorDefault(Magics):
         return ["%%tensor\n", *lines]
 
     def captures(self, text: str) -> bool:
-        """Whether a cell of this text is captured."""
+        """Return whether a cell of this text is captured."""
         first = text.partition("\n")[0]
         if not first.startswith("%%tensor"):
             return self.on and _is_meant(text)
         return "--plain" not in first.split() and not waits(text)
 
     def marked(self, cell: str) -> bool:
-        """Whether the first line of a captured cell of this text is the user's own."""
+        """Return whether the first line of a captured cell of this text is the user's own."""
         return cell.rstrip() != self._unmarked
 
     def restore(self) -> None:
@@ -111,13 +111,13 @@ class TensorDefault(Magics):
         return Page(made)
 
     def _end(self) -> str:
-        """The banner's own button was pressed."""
+        """Return the banner's own button was pressed."""
         self.on = False
         return OFF
 
 
 def _is_meant(text: str) -> bool:
-    """Whether a cell is code without a magic, which can be captured at all."""
+    """Return whether a cell is code without a magic, which can be captured at all."""
     if _OTHER.search(text):
         return False
     try:
@@ -128,7 +128,7 @@ def _is_meant(text: str) -> bool:
 
 
 def _remembered(path: str) -> bool:
-    """Whether the notebook at ``path``, if it is one, has in its metadata that cells are captured by default."""
+    """Return whether the notebook at ``path``, if it is one, has in its metadata that cells are captured by default."""
     file = Path(path)
     try:
         if file.suffix != ".ipynb" or file.stat().st_size > LARGEST:

@@ -57,13 +57,13 @@ def _of_loop(loop: ast.For | ast.While, rounds: int, steps: Collection[str]) -> 
 
 
 def events_of(nodes: Iterable[ast.AST], rounds: int, steps: Collection[str] = ()) -> Iterator[tuple[str, bool]]:
-    """The events of one piece of code after the other."""
+    """Yield the events of one piece of code after the other."""
     for node in nodes:
         yield from events(node, rounds, steps)
 
 
 def _stored(target: ast.expr, rounds: int, steps: Collection[str]) -> Iterator[tuple[str, bool]]:
-    """What an assignment to ``target`` changes: ``w``, and also ``w[0]``."""
+    """Yield what an assignment to ``target`` changes: ``w``, and also ``w[0]``."""
     if isinstance(target, ast.Tuple | ast.List):
         for part in target.elts:
             yield from _stored(part, rounds, steps)
@@ -77,12 +77,12 @@ def _stored(target: ast.expr, rounds: int, steps: Collection[str]) -> Iterator[t
 
 
 def loaded(node: ast.AST) -> set[str]:
-    """The names that code reads as it runs."""
+    """Return the names that code reads as it runs."""
     return {name for name, stored in events(node, 1) if not stored}
 
 
 def goes_over_elements(loop: ast.stmt, names: Collection[str]) -> bool:
-    """Whether a loop uses these names by items at its own variable alone (``w[i] -= 0.1 * grad_w[i]``): it is one step."""
+    """Return whether a loop uses these names by items at its own variable alone (``w[i] -= 0.1 * grad_w[i]``): it is one step."""
     if not names or not isinstance(loop, ast.For) or loaded(loop.iter).intersection(names):
         return False
     mine = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
@@ -104,7 +104,7 @@ def fresh(
     package: str = "",
     value: str = "",
 ) -> str:
-    r"""A cell's text in which ``gradients`` are computed anew where they are used after their variables have changed.
+    r"""Return a cell's text in which ``gradients`` are computed anew where they are used after their variables have changed.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def free(like: str) -> Iterator[str]:
 
 
 def named(cell: str, name: str) -> str:
-    """A ``%%tensor`` cell that gets a name."""
+    """Return a ``%%tensor`` cell that gets a name."""
     first, _, rest = cell.partition("\n")
     return f"{first.replace('%%tensor', f'%%tensor {name}', 1)}\n{rest}"
 
@@ -178,7 +178,7 @@ class _Writing:
     impossible: bool = False
 
     def whole_lines(self, tree: ast.Module) -> bool:
-        """Whether every statement begins its own line."""
+        """Return whether every statement begins its own line."""
         lines = self.text.splitlines()
         starts = [n for n in ast.walk(tree) if isinstance(n, ast.stmt)]
         own = [s for s in starts if not lines[s.lineno - 1].encode()[: s.col_offset].strip()]
@@ -196,7 +196,7 @@ class _Writing:
         return {name for name, stored in events(node, 1) if stored and name in variables}
 
     def stale(self, node: ast.AST, changed: set[str]) -> bool:
-        """Whether a gradient is used in it after its variable has changed."""
+        """Return whether a gradient is used in it after its variable has changed."""
         now = set(changed)
         for name, stored in events(node, steps=self.gradients):
             if not stored and self.gradients.get(name) in now:
@@ -225,14 +225,14 @@ class _Writing:
             self.put_before(statement, changed)
 
     def is_one(self, loop: ast.stmt) -> bool:
-        """Whether a loop uses its gradients as one step, or before its first iteration alone."""
+        """Return whether a loop uses its gradients as one step, or before its first iteration alone."""
         names = set(self.gradients)
         inside = {name for part in getattr(loop, "body", ()) for name in loaded(part)}
         return goes_over_elements(loop, names) or not names & inside
 
     @staticmethod
     def head(statement: ast.stmt) -> set[str]:
-        """What is read before the first statement inside."""
+        """Return what is read before the first statement inside."""
         if isinstance(statement, ast.If):
             return loaded(statement.test)
         return {name for item in getattr(statement, "items", ()) for name in loaded(item.context_expr)}
@@ -249,7 +249,7 @@ class _Writing:
         self.behind[last.end_lineno or last.lineno] = loop.body[0].col_offset
 
     def written(self, body: Sequence[ast.stmt], function: str, step: str, value: str, package: str) -> str:
-        """The text with its new lines."""
+        """Return the text with its new lines."""
         variables = {variable: name for name, variable in self.gradients.items()}
         quoted, bound = (", ".join(names) for names in ((f'"{v}"' for v in variables), variables.values()))
         if len(variables) > 1:

@@ -171,7 +171,7 @@ def _keep_generator(kept: Kept, value: Any) -> Iterable[Any]:
 
 
 def _keep_function(kept: Kept, value: FunctionType) -> Iterable[Any]:
-    """What a function of the notebook reads, by name and from closures, whose variables it may bind, and its attributes."""
+    """Return what a function of the notebook reads, by name and from closures, whose variables it may bind, and its attributes."""
     if value.__module__ != "__main__":
         return ()
     space = value.__globals__
@@ -183,7 +183,7 @@ def _keep_function(kept: Kept, value: FunctionType) -> Iterable[Any]:
 
 
 def _keep_cell(kept: Kept, cell: CellType) -> Iterable[Any]:
-    """A variable of a closure: functions beside may bind it, too."""
+    """Return a variable of a closure: functions beside may bind it, too."""
     before = _in_cell(cell)
 
     def undo() -> None:
@@ -205,7 +205,7 @@ def _in_cell(cell: CellType) -> tuple[Any, ...]:
 
 
 def _keep_class(kept: Kept, value: type) -> Iterable[Any]:
-    """The attributes of a class of the notebook."""
+    """Return the attributes of a class of the notebook."""
     if value.__module__ != "__main__":
         return ()
 
@@ -227,7 +227,7 @@ def _keep_class(kept: Kept, value: type) -> Iterable[Any]:
 
 
 def _keep_object(kept: Kept, value: Any) -> Iterable[Any]:
-    """The attributes of an object; those of a library are not looked into any further."""
+    """Return the attributes of an object; those of a library are not looked into any further."""
     kind = type(value)
     if package_of(kind) == "pandas":
         return _keep_table(kept, value)
@@ -256,7 +256,7 @@ def _keep_slots(kept: Kept, value: Any) -> Iterable[Any]:
 
 
 def _keep_table(kept: Kept, value: Any) -> Iterable[Any]:
-    """A Series or a DataFrame."""
+    """Return a Series or a DataFrame."""
     if type(value).__name__ in {"Series", "DataFrame"}:
         before = value.copy(deep=int(np.sum(value.memory_usage(index=False))) <= COPY_LIMIT)
 
@@ -287,7 +287,7 @@ _USUAL = {k: keep for k in (list, dict, tuple, np.ndarray, Tensor) for kinds, ke
 
 
 def _leading(items: Iterable[Any]) -> Iterable[Any]:
-    """The items, where some may lead further: numbers and text do not."""
+    """Return the items, where some may lead further: numbers and text do not."""
     items = list(items)
     kinds = set(map(type, items)) - _PLAIN
     return items if kinds and any(not issubclass(kind, _ATOMS) for kind in kinds) else ()

@@ -32,7 +32,7 @@ class Lost:
         self._cells |= dict.fromkeys(names, (label, cell))
 
     def hint(self, name: str) -> str:
-        """What to do about a name that is not there; nothing where no cell would have bound it."""
+        """Return what to do about a name that is not there; nothing where no cell would have bound it."""
         if name not in self._cells:
             return ""
         label = self._cells[name][0]

@@ -64,7 +64,7 @@ def plain_python(text: str, shell: Any) -> str:
 
 
 def _dedented(text: str) -> str:
-    """A cell whose first line is indented, without that: IPython takes it away from every line that has it."""
+    """Return a cell whose first line is indented, without that: IPython takes it away from every line that has it."""
     first = next((line for line in text.splitlines() if line.strip()), "")
     space = first[: len(first) - len(first.lstrip())]
     return re.sub(rf"^{space}", "", text, flags=re.MULTILINE) if space else text
@@ -80,7 +80,7 @@ def _one_line(text: str, shell: Any) -> str:
 
 
 def _checked(made: str) -> str:
-    """A cell that calls no magic which runs code."""
+    """Return a cell that calls no magic which runs code."""
     for found in _CALL.finditer(made):
         if found[2] in _RUN_CODE or (found[2] in _TELL and _binds(made)):
             raise UsageError(
@@ -91,7 +91,7 @@ def _checked(made: str) -> str:
 
 
 def _binds(made: str) -> bool:
-    """Whether a cell binds a name."""
+    """Return whether a cell binds a name."""
     with contextlib.suppress(SyntaxError):
         kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom
         return any(
@@ -102,7 +102,7 @@ def _binds(made: str) -> bool:
 
 
 def comments_first(lines: list[str]) -> list[str]:
-    """A cell with comments before its ``%%tensor`` line: that goes first, and every line of code stays where it was."""
+    """Return a cell with comments before its ``%%tensor`` line: that goes first, and every line of code stays where it was."""
     for k, line in enumerate(lines):
         if _FIRST.match(line):
             return [line if line.endswith("\n") else line + "\n", *lines[:k], *lines[k + 1 :]] if k else lines
@@ -112,7 +112,7 @@ def comments_first(lines: list[str]) -> list[str]:
 
 
 def help_asked(variables: Container[str], lines: list[str]) -> list[str]:
-    """A cell whose magic is asked for help, as command lines are: its table of options is shown, as by ``?``.
+    """Return a cell whose magic is asked for help, as command lines are: its table of options is shown, as by ``?``.
 
     ``%tensor -h`` with a variable ``h`` is arithmetic.
     """

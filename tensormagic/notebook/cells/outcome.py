@@ -103,18 +103,18 @@ class Outcome:
 
     @property
     def _written(self) -> str:
-        """The name that the cell ends in, where it ends in one."""
+        """Return the name that the cell ends in, where it ends in one."""
         last = self.code.parsed.last
         return last.body.id if last is not None and isinstance(last.body, ast.Name) else ""
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """The source of the items of the tuple or list in the cell's last line; empty strings for constants and long ones."""
+        """Return the source of the items of the tuple or list in the cell's last line; empty strings for constants and long ones."""
         return rows_of(self.code.parsed.last, self.source)
 
     @property
     def source(self) -> str:
-        """The cell's text, as it was written."""
+        """Return the cell's text, as it was written."""
         return usercode.cells.get(self.code.filename, self.code.cell).source
 
     def release(self) -> None:
@@ -124,7 +124,7 @@ class Outcome:
 
     @property
     def results(self) -> dict[str, Tensor]:
-        """The lazy arrays that the cell is about: those in its value, else those it binds; and what gradients are of."""
+        """Return the lazy arrays that the cell is about: those in its value, else those it binds; and what gradients are of."""
         found = tensors_in(self.result)
         if isinstance(self.result, Tensor):
             named = {self.name or self._written or "value": self.result}

@@ -24,7 +24,7 @@ class Recorded:
     new: str = ""
 
     def told(self, cell: str) -> str:
-        """What is said of it, where it was computed in ``cell``."""
+        """Return what is said of it, where it was computed in ``cell``."""
         listed = " and ".join(filter(None, [", ".join(self.changes[:-1]), self.changes[-1]]))
         way = (
             f"record {self.new}, which the loop computes"
@@ -38,7 +38,7 @@ class Recorded:
 
 
 def recorded(text: str, made_of: Callable[[str], Collection[str]], space: Mapping[str, Any]) -> Recorded | None:
-    r"""The first value that a loop of a cell records while it changes what the value was computed from.
+    r"""Return the first value that a loop of a cell records while it changes what the value was computed from.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def recorded(text: str, made_of: Callable[[str], Collection[str]], space: Mappin
 
 
 def _updated(loop: ast.For | ast.While) -> list[str]:
-    """The variables that a loop makes of themselves: ``w -= …``, ``w = w - …``."""
+    """Return the variables that a loop makes of themselves: ``w -= …``, ``w = w - …``."""
     found: dict[str, None] = {}
     for part in ast.walk(loop):
         if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
@@ -86,7 +86,7 @@ def _updated(loop: ast.For | ast.While) -> list[str]:
 
 
 def _kept(loop: ast.For | ast.While) -> Iterator[tuple[str, int]]:
-    """The names that a loop records unchanged: ``history.append(loss)``, ``history[k] = float(loss)``."""
+    """Yield the names that a loop records unchanged: ``history.append(loss)``, ``history[k] = float(loss)``."""
     for part in ast.walk(loop):
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _KEEP:
             kept = part.args
@@ -99,14 +99,14 @@ def _kept(loop: ast.For | ast.While) -> Iterator[tuple[str, int]]:
 
 
 def _stores_one(part: ast.AST) -> TypeGuard[ast.Assign | ast.AugAssign]:
-    """Whether a statement puts one thing into a list or an array: ``h[k] = loss``, ``h += [loss]``."""
+    """Return whether a statement puts one thing into a list or an array: ``h[k] = loss``, ``h += [loss]``."""
     if isinstance(part, ast.AugAssign):
         return isinstance(part.value, ast.List)
     return isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Subscript)
 
 
 def _bare(value: ast.expr) -> Iterator[str]:
-    """The names that an expression hands on unchanged, or as a number."""
+    """Yield the names that an expression hands on unchanged, or as a number."""
     if isinstance(value, ast.Name):
         yield value.id
     elif isinstance(value, ast.Tuple | ast.List):
@@ -119,7 +119,7 @@ def _bare(value: ast.expr) -> Iterator[str]:
 
 
 def _new_value(tree: ast.AST, loop: ast.For | ast.While, space: Mapping[str, Any]) -> str:
-    """The name of the value that a loop computes anew besides its gradients."""
+    """Return the name of the value that a loop computes anew besides its gradients."""
     makers = {
         target.id
         for part in ast.walk(tree)

@@ -80,7 +80,7 @@ _DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def is_repeatable(code: Code, notebook: Mapping[str, Any], line: int | None = None, *, figures: bool = True) -> bool:
-    """Whether a cell that was run in part, and undone, can be run again without anybody noticing.
+    """Return whether a cell that was run in part, and undone, can be run again without anybody noticing.
 
     It can if it has only used data, NumPy, SciPy, libraries that compute with data, and functions and classes of the
     notebook that only use these. Their output is known; random generators are restored with the variables, and new
@@ -107,12 +107,12 @@ def is_repeatable(code: Code, notebook: Mapping[str, Any], line: int | None = No
 
 
 def has_figures() -> bool:
-    """Whether matplotlib has figures that are open."""
+    """Return whether matplotlib has figures that are open."""
     return bool(_figures())
 
 
 def _draws_late() -> bool:
-    """Whether figures appear only after the cell has ended, or never; windows and widgets show them at once."""
+    """Return whether figures appear only after the cell has ended, or never; windows and widgets show them at once."""
     plotting = sys.modules.get("matplotlib.pyplot")
     backend = "" if plotting is None else str(plotting.get_backend()).lower()
     return backend in _LATE or backend.endswith("backend_inline")
@@ -130,7 +130,7 @@ def _figures() -> list[int]:
 
 
 def _that_runs(tree: ast.Module) -> ast.Module:
-    """A cell less the bodies of functions and methods that nothing in it names, and less settings that are made for good."""
+    """Return a cell less the bodies of functions and methods that nothing in it names, and less settings that are made for good."""
     body = [s for s in tree.body if not _sets(s)]
     hollow = {s.name: s for s in body if isinstance(s, (*_DEFINING, ast.ClassDef))}
     left = [_hollow(s) if isinstance(s, (*_DEFINING, ast.ClassDef)) else s for s in body]
@@ -145,7 +145,7 @@ def _sets(statement: ast.stmt) -> bool:
 
 
 def _hollow(definition: ast.stmt) -> ast.stmt:
-    """A function without its body, or a class without those of its methods: what runs where it is defined."""
+    """Return a function without its body, or a class without those of its methods: what runs where it is defined."""
     found = copy.copy(definition)
     if isinstance(found, _DEFINING):
         found.body = [ast.Pass(lineno=found.lineno, col_offset=found.col_offset)]
@@ -175,7 +175,7 @@ class _Look:
         self._room = _MOST
 
     def cell(self, tree: ast.Module, reads: set[str]) -> bool:
-        """Whether a cell only does things that a second run would not reveal."""
+        """Return whether a cell only does things that a second run would not reveal."""
         waits = (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef)
         if any(isinstance(n, waits) for n in ast.walk(tree)):
             return False
@@ -189,7 +189,7 @@ class _Look:
         return self._code(code, self._notebook, {**own, **tables}, imports=False)
 
     def _code(self, code: types.CodeType, space: Mapping[str, Any], own: Mapping[str, Any], *, imports: bool) -> bool:
-        """Whether code only uses harmless functions and values; ``own`` names shadow those in ``space``."""
+        """Return whether code only uses harmless functions and values; ``own`` names shadow those in ``space``."""
         used = named(code, "LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "STORE_ATTR", "IMPORT_FROM")
         loaded = named(code, "LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS")
         inner = (p for p in code.co_consts if isinstance(p, types.CodeType))
@@ -202,7 +202,7 @@ class _Look:
         )
 
     def _name(self, name: str, space: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
-        """Whether the value of a name is harmless; a name that is not bound yet is the code's own."""
+        """Return whether the value of a name is harmless; a name that is not bound yet is the code's own."""
         if name in _PYTHONS:
             return True
         for names in (own, space):
@@ -211,7 +211,7 @@ class _Look:
         return name in REPEATABLE or not hasattr(builtins, name) or _is_exception(getattr(builtins, name))
 
     def _value(self, value: Any) -> bool:
-        """Whether a value, and everything reachable from it, is data or a known function."""
+        """Return whether a value, and everything reachable from it, is data or a known function."""
         if isinstance(value, _DATA) or value is _SHARED or id(value) in self._seen:
             return True
         self._seen[id(value)] = value
@@ -232,7 +232,7 @@ class _Look:
         return (kind in _CONTAINERS or self._class(kind)) and all(map(self._value, [*parts, *_slots(value)]))
 
     def _callable(self, value: Any) -> bool:
-        """Whether a function, a class, another value that can be called, or a module has no effects."""
+        """Return whether a function, a class, another value that can be called, or a module has no effects."""
         if isinstance(value, type):
             return self._class(value)
         if isinstance(value, types.MethodType):
@@ -253,7 +253,7 @@ class _Look:
         return self._is_known(module) and getattr(value, "__name__", "") not in _DENIED
 
     def _function(self, function: types.FunctionType) -> bool:
-        """Whether a function of the notebook has no effects, by its code."""
+        """Return whether a function of the notebook has no effects, by its code."""
         code = code_as_written(function)
         own = function.__module__ == "__main__"  # whose variables are lazy while the cell runs
         space = self._notebook if own else function.__globals__
@@ -273,7 +273,7 @@ class _Look:
 
 
 def _imported(tree: ast.Module) -> Iterator[tuple[str, Any]]:
-    """The objects that a cell imports outside its functions, by name; an empty module for those not found."""
+    """Yield the objects that a cell imports outside its functions, by name; an empty module for those not found."""
     nodes: list[ast.AST] = [*tree.body]
     while nodes:
         node = nodes.pop()
@@ -301,7 +301,7 @@ def _public(module: types.ModuleType) -> Iterable[str]:
 
 
 def _slots(value: Any) -> Iterator[Any]:
-    """What stands in the slots of an object."""
+    """Yield what stands in the slots of an object."""
     for kind in type(value).__mro__:
         for name, part in vars(kind).items():
             if isinstance(part, types.MemberDescriptorType) and _is_users(kind):
@@ -309,7 +309,7 @@ def _slots(value: Any) -> Iterator[Any]:
 
 
 def _parts_of(kind: type) -> Iterator[Any]:
-    """What a class runs, and the data that it holds."""
+    """Yield what a class runs, and the data that it holds."""
     for name, part in vars(kind).items():
         special = name.startswith("__") and not isinstance(part, types.FunctionType | classmethod | staticmethod)
         if special or name in _LATER or name == "_abc_impl" or isinstance(part, _DESCRIBING):
@@ -322,7 +322,7 @@ def _parts_of(kind: type) -> Iterator[Any]:
 
 
 def _is_users(kind: type) -> bool:
-    """Whether the notebook defines a class."""
+    """Return whether the notebook defines a class."""
     return module_of(kind) == "__main__"
 
 

@@ -51,7 +51,7 @@ _MOST_LEAVES = 500  # numbers in containers that become arguments one by one
 
 
 def compiled(source: Source, shell: Any) -> Code:
-    """The cell, compiled so that its lines count from the magic's own; raises SyntaxError as Python would."""
+    """Return the cell, compiled so that its lines count from the magic's own; raises SyntaxError as Python would."""
     above = "\n" * (source.line - 1 if source.line else 1)
     written = (f"{source.magic}\n" if source.magic and not source.line else above) + source.text
     text = above + plain_python(source.text, shell)
@@ -133,7 +133,7 @@ def run_plain(code: Code, shell: Any, options: Options) -> Outcome:
 
 
 def plain(code: Code, space: dict[str, Any]) -> Any:
-    """The cell's own value, by Python and NumPy, over the variables in ``space``, which it binds too."""
+    """Return the cell's own value, by Python and NumPy, over the variables in ``space``, which it binds too."""
     tree = ast.parse(code.cell.source, code.filename)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, code.filename, "exec"), space)  # noqa: S102 (running the user's cell is what this is for)
@@ -146,7 +146,7 @@ def plain(code: Code, space: dict[str, Any]) -> Any:
 
 
 def cast(code: Code, notebook: Mapping[str, Any], options: Options) -> dict[str, Any]:
-    """The notebook as the cell reads it: floating inputs in the dtype that was asked for."""
+    """Return the notebook as the cell reads it: floating inputs in the dtype that was asked for."""
     space = Recast(notebook)
     if not options.dtype:
         return space
@@ -160,14 +160,14 @@ def cast(code: Code, notebook: Mapping[str, Any], options: Options) -> dict[str,
 
 
 def _uncast(outcome: Outcome, before: Mapping[str, Any]) -> dict[str, Node]:
-    """The nodes of variables that were cast on the way in, as the notebook has them: what tells whether they have changed."""
+    """Return the nodes of variables that were cast on the way in, as the notebook has them: what tells whether they have changed."""
     cast_names = [n for n in outcome.gradients if n in before and outcome.notebook[n] is not before[n]]
     found = {n: snapshots.lift(before[n], n) for n in cast_names}
     return {n: node for n, node in found.items() if node is not None}
 
 
 def _original(array: Any, notebook: Mapping[str, Any], before: Mapping[str, Any]) -> Any:
-    """The notebook's own array for one that the cell has read, cast or not."""
+    """Return the notebook's own array for one that the cell has read, cast or not."""
     return next((before[name] for name, value in notebook.items() if value is array), array)
 
 
@@ -194,7 +194,7 @@ def left_alone(code: Code, notebook: Mapping[str, Any], shell: Any) -> Generator
 
 
 def _asked(captured: Captured, options: Options) -> Any:
-    """The cell's value: that of a variable which it only reads, at the level that the cell asks for."""
+    """Return the cell's value: that of a variable which it only reads, at the level that the cell asks for."""
     result = captured.result
     read = options.math and type(result) is Tensor and any(result is t for t in captured.inputs.values())
     return wrap(result.node) if read else result
@@ -248,7 +248,7 @@ def _compute(outcome: Outcome, captured: Captured, mark: Tensor) -> None:
 
 
 def _decisive(outcome: Outcome, mark: Tensor) -> Iterator[Node]:
-    """The conditions that say what names are bound to: computed with the rest, what both are computed from is computed once."""
+    """Yield the conditions that say what names are bound to: computed with the rest, what both are computed from is computed once."""
     for value in outcome.outputs.values():
         if isinstance(value, Partial):
             yield value.defined
@@ -258,7 +258,7 @@ def _decisive(outcome: Outcome, mark: Tensor) -> Iterator[Node]:
 
 
 def _is_there(condition: Node) -> bool:
-    """Whether a condition does not depend on placeholders of a loop body that was tried and discarded."""
+    """Return whether a condition does not depend on placeholders of a loop body that was tried and discarded."""
     return not any(n.op is INPUT and not isinstance(n["source"], Snapshot) for n in topological([condition]))
 
 
@@ -320,7 +320,7 @@ def _follow(outcome: Outcome, captured: Captured, mark: Tensor, shell: Any, seen
 
 
 def _holds(condition: Node) -> bool:
-    """Whether a condition holds; False in the body of a loop that was tried."""
+    """Return whether a condition holds; False in the body of a loop that was tried."""
     return _is_there(condition) and bool(session.compute([condition])[0])
 
 
@@ -338,7 +338,7 @@ def _identified(outcome: Outcome) -> Callable[[Any], Any]:
 
 
 def really_bound(outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """What a cell has bound, less what loops and branches have not bound for these data."""
+    """Return what a cell has bound, less what loops and branches have not bound for these data."""
     perhaps = {n: v for n, v in outputs.items() if isinstance(v, Partial)}
     there = dict(zip(perhaps, session.compute([v.defined for v in perhaps.values()]) if perhaps else (), strict=True))
     held = {n: wrap(v.handed_back) if isinstance(v, Partial) else v for n, v in outputs.items()}
@@ -356,7 +356,7 @@ def _keep_read(outcome: Outcome, changing: list[Any]) -> None:
 
 
 def function_of(code: Code, options: Options, read: Mapping[str, Tensor], shell: Any) -> Function:
-    """The cell as a function of what it reads: arrays, floats and their containers are arguments; ints and bools are fixed."""
+    """Return the cell as a function of what it reads: arrays, floats and their containers are arguments; ints and bools are fixed."""
     values = shell.user_ns
     names = free_names(code, values)
     if not options.inputs:
@@ -376,7 +376,7 @@ def function_of(code: Code, options: Options, read: Mapping[str, Tensor], shell:
 
 
 def _holds_numbers(value: Any) -> bool:
-    """Whether a container holds numbers, some of them arrays or floats, and nothing else, and is not too long for that."""
+    """Return whether a container holds numbers, some of them arrays or floats, and nothing else, and is not too long for that."""
     try:
         leaves = flatten(value)[0] if is_container(value) else []
     except TensorError:  # what no function takes

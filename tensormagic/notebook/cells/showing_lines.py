@@ -14,7 +14,7 @@ _TEXT = ast.JoinedStr | ast.FormattedValue | ast.keyword | ast.Name
 
 
 def computing(tree: _Tree, names: Collection[str]) -> _Tree:
-    r"""The code without the statements that only show ``names``: it is read, and not changed.
+    r"""Return the code without the statements that only show ``names``: it is read, and not changed.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class _Shown(ast.NodeTransformer):
 
 
 def _shows(node: ast.AST) -> bool:
-    """Whether an expression only displays existing values: names, items, formatted strings, calls like ``print`` of these."""
+    """Return whether an expression only displays existing values: names, items, formatted strings, calls like ``print`` of these."""
     if isinstance(node, ast.Call):
         called = node.func
         known = (isinstance(called, ast.Name) and called.id in _SHOW) or (

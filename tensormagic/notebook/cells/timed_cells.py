@@ -55,7 +55,7 @@ class Timed(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(read, node))
 
     def _is_lazy(self, code: ast.Module) -> bool:
-        """Whether code names a lazy value, or a function that does."""
+        """Return whether code names a lazy value, or a function that does."""
         names = {part.id for part in ast.walk(code) if isinstance(part, ast.Name)}
         return any(_leads_to_lazy(self._space[name], _STEPS) for name in names if name in self._space)
 
@@ -77,7 +77,7 @@ def again(value: Any) -> Any:
 
 
 def _timing() -> str:
-    """Which magic that times code has its code transformed; empty for a cell."""
+    """Return which magic that times code has its code transformed; empty for a cell."""
     frame = inspect.currentframe()
     for _ in range(4):
         frame = frame.f_back if frame is not None else None
@@ -117,6 +117,6 @@ def _if_bound(name: str, compute: Callable[[Any], Any]) -> ast.Try:
 
 
 def _named(module: str, function: Callable[..., Any]) -> ast.expr:
-    """An expression for a function of a module that does not depend on the notebook's names."""
+    """Return an expression for a function of a module that does not depend on the notebook's names."""
     imported = f"__import__({module!r}, fromlist=['*']).{function.__name__}"
     return ast.parse(imported, mode="eval").body

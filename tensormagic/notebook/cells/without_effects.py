@@ -21,7 +21,7 @@ _DATA = (Tensor, np.ndarray, list, dict, set)
 
 
 def without_effects(code: Code, notebook: Mapping[str, Any]) -> Code:
-    """The cell less the statements that only print, plot, write or wait: calls whose value nobody takes.
+    """Return the cell less the statements that only print, plot, write or wait: calls whose value nobody takes.
 
     Calls that may change data stay: functions of NumPy and of the notebook, methods of arrays and of containers.
     """
@@ -45,7 +45,7 @@ def without_effects(code: Code, notebook: Mapping[str, Any]) -> Code:
 
 
 def _is_effect(function: ast.expr, notebook: Mapping[str, Any]) -> bool:
-    """Whether calling this, for nothing, changes no data of the cell."""
+    """Return whether calling this, for nothing, changes no data of the cell."""
     if isinstance(function, ast.Name):
         return function.id in _TELLING
     root = function
@@ -60,7 +60,7 @@ def _is_effect(function: ast.expr, notebook: Mapping[str, Any]) -> bool:
 
 
 def own_iterators(code: Code, notebook: Mapping[str, Any]) -> dict[str, Any]:
-    """The notebook with iterators of its own in place of those that the cell reads: what these give, they give once.
+    """Return the notebook with iterators of its own in place of those that the cell reads: what these give, they give once.
 
     Raises
     ------

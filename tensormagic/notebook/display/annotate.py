@@ -70,12 +70,12 @@ class Line:
 
     @property
     def yellow(self) -> bool:
-        """Whether NumPy runs a part of it."""
+        """Return whether NumPy runs a part of it."""
         return bool(self.slow)
 
     @property
     def where(self) -> str:
-        """Where it runs, in words."""
+        """Return where it runs, in words."""
         parts = (
             [f"kernel{'s' * (len(self.kernels) > 1)} {', '.join(map(str, sorted(self.kernels)))}"]
             if self.kernels
@@ -86,7 +86,7 @@ class Line:
 
 
 def annotate(shown: Portrait, source: str) -> Drawn:
-    """The panel."""
+    """Return the panel."""
     kernels = list(shown.outline.kernels)
     found, yours = by_line(shown, kernels), _variables(source)
     whole = sum(line.cost.flops for line in found.values()) or 1
@@ -124,7 +124,7 @@ def annotate(shown: Portrait, source: str) -> Drawn:
 
 
 def by_line(shown: Portrait, kernels: list[PlannedKernel]) -> dict[int, Line]:
-    """The nodes of the rewritten graph, grouped by the line of the cell that they come from."""
+    """Return the nodes of the rewritten graph, grouped by the line of the cell that they come from."""
     found: dict[int, Line] = {}
     lines: dict[Node, int] = {}
     for node, cost, around in by_node(shown.executable.graph.nodes, shown.number):
@@ -151,7 +151,7 @@ def by_line(shown: Portrait, kernels: list[PlannedKernel]) -> dict[int, Line]:
 
 
 def merged(shown: Portrait, found: Mapping[int, Line]) -> dict[int, str]:
-    """What became of lines whose operations rules have left out: ``merged into line 5``."""
+    """Return what became of lines whose operations rules have left out: ``merged into line 5``."""
     told: dict[int, str] = {}
     graphs = [shown.primal]
     for graph in graphs:
@@ -180,7 +180,7 @@ def _type(shown: Portrait, node: Node) -> str:
 
 
 def _library(plan: Plan | Outline) -> Iterator[Node]:
-    """What NumPy computes, also in regions whose iterations Python runs."""
+    """Yield what NumPy computes, also in regions whose iterations Python runs."""
     for node in plan.library_steps:
         if node not in plan.regions:
             yield node
@@ -189,7 +189,7 @@ def _library(plan: Plan | Outline) -> Iterator[Node]:
 
 
 def line_of(shown: Portrait, node: Node) -> int | None:
-    """The line of the cell that a node comes from, also for a node inside a loop."""
+    """Return the line of the cell that a node comes from, also for a node inside a loop."""
     return shown.line_within(node)
 
 
@@ -202,7 +202,7 @@ def _ops(line: Line) -> str:
 
 
 def _keys(rows: Sequence[Sequence[str]], *, gradients: bool) -> list[str]:
-    """What the signs and words mean that stand in the rows."""
+    """Return what the signs and words mean that stand in the rows."""
     becomes, runs = (" ".join(row[k] for row in rows) for k in (1, 3))
     known = {
         "what the gradient of a line computes is counted at that line": gradients,
@@ -220,7 +220,7 @@ def _cost(line: Line) -> str:
 
 
 def _summary(number: int, text: str, line: Line | None, share: float) -> str:
-    """The row of a line: number, code, operations, how many, and where they run."""
+    """Return the row of a line: number, code, operations, how many, and where they run."""
     shown = f'<span class="number">{number}</span><code>{escape(clean(text))}</code>'
     if line is None:
         return shown
@@ -233,7 +233,7 @@ def _summary(number: int, text: str, line: Line | None, share: float) -> str:
 
 
 def statements(shown: Portrait, kernel: PlannedKernel) -> list[tuple[str, int | None]]:
-    """The lines of a kernel's source, and the line of the cell that each is for.
+    """Return the lines of a kernel's source, and the line of the cell that each is for.
 
     What an earlier cell of the same graph has written is told in a comment: the kernel's own name the cell that was printed first.
     """
@@ -250,7 +250,7 @@ def statements(shown: Portrait, kernel: PlannedKernel) -> list[tuple[str, int | 
 
 
 def _variables(source: str) -> set[str]:
-    """The names that a cell has for values."""
+    """Return the names that a cell has for values."""
     try:
         tree = ast.parse("\n".join(f"#{row}" if row.startswith("%%") else row for row in source.splitlines()))
     except SyntaxError:
@@ -259,13 +259,13 @@ def _variables(source: str) -> set[str]:
 
 
 def _not_yours(texts: Sequence[str], whole: str, yours: AbstractSet[str]) -> list[str]:
-    """The names in a kernel's lines that the cell has for something else: no arrays that the user calls so."""
+    """Return the names in a kernel's lines that the cell has for something else: no arrays that the user calls so."""
     words = {word for text in texts for word in _WORD.findall(text.partition("  # ")[0])}
     return sorted(words & yours - set(_ARRAY.findall(whole)))
 
 
 def _code(shown: Portrait, kernel: PlannedKernel, number: int, line: int, yours: AbstractSet[str]) -> str:
-    """A kernel's source with the statements of this line marked; of long source only these and the lines around them."""
+    """Return a kernel's source with the statements of this line marked; of long source only these and the lines around them."""
     texts, lines = zip(*statements(shown, kernel), strict=True)
     kept = (
         set(range(len(texts)))
@@ -307,7 +307,7 @@ def _around(texts: list[str], marked: list[int]) -> set[int]:
 
 
 def _calls(line: Line) -> str:
-    """The library calls of a line."""
+    """Return the library calls of a line."""
     quick = [c for c in line.calls if c not in line.slow]
     parts = [("computed by a library", quick), ("computed by NumPy, outside of kernels", line.slow)]
     return "".join(
@@ -320,7 +320,7 @@ def _calls(line: Line) -> str:
 def _picture(
     texts: list[tuple[int, str]], found: dict[int, Line], gone: Mapping[int, str], whole: int, keys: Sequence[str]
 ) -> Sheet:
-    """The rows as a picture that stands alone: without the code, which takes a page that opens."""
+    """Return the rows as a picture that stands alone: without the code, which takes a page that opens."""
     sheet = Sheet(_WIDE)
     sheet.text(14, 26, "lines", "ink bold")
     if any(line.yellow for line in found.values()):

@@ -15,7 +15,7 @@ _HEAD = ("what moved", "direction", "times", "bytes")
 
 
 def bundle_of(report: Report, views: Views, *, rich: bool) -> tuple[Bundle, dict[str, Any]]:
-    """A report in every form; where a page can show it, the graph is shown before it."""
+    """Return a report in every form; where a page can show it, the graph is shown before it."""
     made = placed(report)
     if made is None:
         return {"text/plain": repr(report), "text/html": report._repr_html_()}, {}  # pyright: ignore[reportPrivateUsage] (IPython's name)

@@ -16,7 +16,7 @@ class Drawn(tuple[str, str]):  # noqa: SLOT001 (a tuple has no slots for the pic
     picture: str
 
     def __new__(cls, page: str, text: str, picture: str) -> Self:
-        """The two, with the picture as SVG."""
+        """Return the two, with the picture as SVG."""
         made = super().__new__(cls, (page, text))
         made.picture = picture
         return made
@@ -35,7 +35,7 @@ _PRE = "margin:2px 0;white-space:pre;overflow-x:auto;font-family:var(--jp-code-f
 
 
 def forms_of(panel: Panel) -> dict[str, str]:
-    """A panel in every form that a page may ask for."""
+    """Return a panel in every form that a page may ask for."""
     page, text = panel
     picture = {"image/svg+xml": panel.picture} if isinstance(panel, Drawn) else {}
     return {"text/plain": text, "text/html": page, **picture}
@@ -50,7 +50,7 @@ def table(
     meant: Mapping[str, str] = MappingProxyType({}),
     notes: Sequence[str] = (),
 ) -> Panel:
-    """A table as HTML and as text; the first column is code, marked rows are yellow (and have a sign in the text).
+    """Return a table as HTML and as text; the first column is code, marked rows are yellow (and have a sign in the text).
 
     ``meant`` says more of columns, where a pointer rests on their heads; ``notes`` stand below.
     """
@@ -103,7 +103,7 @@ def listing(title: str, text: str) -> Panel:
 
 
 def seconds_text(seconds: float) -> str:
-    """A time with three digits and its unit."""
+    """Return a time with three digits and its unit."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -111,7 +111,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def count_text(number: int) -> str:
-    """A number of things with three digits: ``12``, ``48.4 k``."""
+    """Return a number of things with three digits: ``12``, ``48.4 k``."""
     for unit, size in ((" T", 10**12), (" G", 10**9), (" M", 10**6), (" k", 10**3)):
         if number >= size:
             return f"{number / size:.3g}{unit}"
@@ -119,7 +119,7 @@ def count_text(number: int) -> str:
 
 
 def bytes_text(count: int) -> str:
-    """A number of bytes with three digits and its unit."""
+    """Return a number of bytes with three digits and its unit."""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= size:
             return f"{count / size:.3g} {unit}"

@@ -114,7 +114,7 @@ class TensorLooks(Magics):
         return portrait({name: value.node}, {}, cell, value.level), source_of(cell)
 
     def _value(self, name: str, magic: Any) -> tuple[str, Tensor]:
-        """The lazy value of that name, or the last one that was shown."""
+        """Return the lazy value of that name, or the last one that was shown."""
         value = self.shell.user_ns.get(name) if name else self._last()
         if not isinstance(value, Tensor):
             what = "none has been shown yet"
@@ -129,12 +129,12 @@ class TensorLooks(Magics):
         return name or self._called(value), value
 
     def _called(self, value: Tensor) -> str:
-        """The variable that holds a value."""
+        """Return the variable that holds a value."""
         held = ((n, v) for n, v in self.shell.user_ns.items() if n[0] != "_" and isinstance(v, Tensor))
         return next((n for n, v in held if v.node is value.node), "value")
 
     def _last(self) -> Any:
-        """The last lazy value that was shown."""
+        """Return the last lazy value that was shown."""
         space = self.shell.user_ns
         shown = [*map(space.get, ("_", "__", "___")), *reversed(list(space.get("Out", {}).values()))]
         return next((v for v in shown if isinstance(v, Tensor)), None)
@@ -144,7 +144,7 @@ class TensorLooks(Magics):
 
 
 def _is_expression(text: str) -> bool:
-    """Whether a text is an expression other than a name."""
+    """Return whether a text is an expression other than a name."""
     if not text or text.startswith("-") or text.isidentifier():
         return False
     try:

@@ -68,7 +68,7 @@ class Inspecting:
         return fields
 
     def markdown(self, data: Any) -> str | None:
-        """The same as Markdown with typeset formulas; None for other objects."""
+        """Return the same as Markdown with typeset formulas, or None for other objects."""
         value = data.obj
         if not isinstance(value, Tensor):
             return None
@@ -80,7 +80,7 @@ class Inspecting:
         return "\n\n".join(lines)
 
     def words(self, value: Tensor) -> list[str]:
-        """The type, the origin, the value if it is computed, and what has changed since."""
+        """Return the type, the origin, the value if it is computed, and what has changed since."""
         places = [s for s in site.of(value.node) if s.role == "value"]
         place = str(max(places, key=lambda s: s.run)) if places else ""
         if is_on_device(value):
@@ -98,7 +98,7 @@ class Inspecting:
         ]
 
     def formula(self, value: Tensor, name: str) -> Formula | None:
-        """The formula, with those of the gradients that the notebook has, else with respect to the inputs."""
+        """Return the formula, with those of the gradients that the notebook has, else with respect to the inputs."""
         if len(topological([value.node])) > MOST_NODES:
             return None
         space = self.shell.user_ns

@@ -26,7 +26,7 @@ _TEXTS = (str, bytes)
 
 
 def is_numbers(value: Any) -> bool:
-    """Whether a value is a number or an array of plain Python or NumPy numbers, or a tuple of these, which one line describes."""
+    """Return whether a value is a number or an array of plain Python or NumPy numbers, or a tuple of these, which one line describes."""
     if type(value) is tuple:
         return bool(value) and all(map(_is_number, value))
     return _is_number(value)
@@ -72,7 +72,7 @@ def told(outcome: Outcome) -> str:
 
 
 def as_html(line: str) -> str:
-    """The line as HTML; a narrow page breaks it between its facts first, then between words."""
+    """Return the line as HTML; a narrow page breaks it between its facts first, then between words."""
     rows = (escape(row).replace(" \N{MIDDLE DOT} ", f" \N{MIDDLE DOT}</span> {_FACT}") for row in line.split("\n"))
     return LINE.format("\n".join(f"{_FACT}{row}</span>" for row in rows))
 

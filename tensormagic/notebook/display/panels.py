@@ -31,7 +31,7 @@ _ALONE = "the error of a row is that of its step alone, with exact numbers put i
 
 
 def rewrites(shown: Portrait) -> Panel:
-    """Every rule that fired: its text, level, the user's lines, and its own source line; those that only tidy up are counted."""
+    """Return every rule that fired: its text, level, the user's lines, and its own source line; those that only tidy up are counted."""
     logs = [shown.first, shown.executable.rewritten] if shown.gradients else [shown.first]
     written = {f.before for f in shown.first.fired}
     rows = list(dict.fromkeys(_row(shown, f, written) for log in logs for f in log.notable))
@@ -39,7 +39,7 @@ def rewrites(shown: Portrait) -> Panel:
 
 
 def rules(shown: Portrait) -> Panel:
-    """The rules with what each step gained in errors, flops and bytes; steps that change no digits are joined."""
+    """Return the rules with what each step gained in errors, flops and bytes; steps that change no digits are joined."""
     steps = list(Explained(shown.primal, shown.first, lambda: shown.values).steps())
     rows: list[tuple[str, ...]] = []
     for step in steps:
@@ -52,7 +52,7 @@ def rules(shown: Portrait) -> Panel:
 
 
 def _unit(measured: Sequence[tuple[Type, Errors]]) -> str:
-    """What a unit in the last place is, and how many digits the largest of the errors leaves."""
+    """Return what a unit in the last place is, and how many digits the largest of the errors leaves."""
     told = f"{UNIT}; an error is measured against many more digits"
     found = [
         (t, e)
@@ -76,7 +76,7 @@ def _table(
     of: str = "",
     said: Sequence[str] = (),
 ) -> Panel:
-    """The rows, after them how many steps only tidied up, and what the operations are that rules have brought in."""
+    """Return the rows, after them how many steps only tidied up, and what the operations are that rules have brought in."""
     if not rows:
         return table("rewrites: no rule has changed anything", (), [])
     letters = placeholders(" ".join(row[0] for row in rows), "{} in a rule: whatever stands there")
@@ -89,7 +89,7 @@ def _table(
 
 
 def _row(shown: Portrait, firing: Any, written: Container[Node] | None = None) -> tuple[str, ...]:
-    """A rule that fired; ``written`` are the nodes of the value that rules have changed, where others are its gradient's."""
+    """Return a rule that fired; ``written`` are the nodes of the value that rules have changed, where others are its gradient's."""
     rule, node = firing.rule, firing.before
     of_value = written is None or node in written or any(s.role == "value" for s in shown.lens.of(node))
     where = _lines(shown, node) or _told(firing.sites)
@@ -102,7 +102,7 @@ def _row(shown: Portrait, firing: Any, written: Container[Node] | None = None) -
 
 
 def _rest(shown: Portrait, logs: Sequence[Any]) -> list[tuple[str, ...]]:
-    """The rules that were withheld, and the assumptions made."""
+    """Return the rules that were withheld, and the assumptions made."""
     withheld = [
         (
             f"withheld: {w.rule.name}",
@@ -133,7 +133,7 @@ def _told(spans: Iterable[Site]) -> str:
 
 
 def code(shown: Portrait) -> Panel:
-    """The kernels' source, and the rewritten graph that it was compiled from."""
+    """Return the kernels' source, and the rewritten graph that it was compiled from."""
     if shown.device == "gpu":
         from tensormagic.backend.cuda.kernels.listing import device_source
 
@@ -164,7 +164,7 @@ def _profile(shown: Portrait, source: str) -> Panel:
 
 
 def nan(shown: Portrait, source: str) -> Panel:
-    """Where the first nan came from."""
+    """Return where the first nan came from."""
     from tensormagic.notebook.nan import nan_panel
 
     return nan_panel(shown, source)

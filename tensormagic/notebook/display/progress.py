@@ -95,7 +95,7 @@ class _Watch:
             self._bar.say(words, fraction)
 
     def _growing(self, now: float) -> list[tuple[session.Executable | session.Stage, float]]:
-        """What is done where a cell's own code builds lazy values, one after the other."""
+        """Return what is done where a cell's own code builds lazy values, one after the other."""
         before, self._nodes = self._nodes, made()
         if self._nodes - before < MANY:
             return []

@@ -14,14 +14,14 @@ MOST_WRITTEN = 40  # characters of an item as it is written
 
 
 def rows_of(last: ast.Expression | None, source: str) -> tuple[str, ...]:
-    """The source of the items of a tuple or list in a cell's last line; empty strings for constants and long ones."""
+    """Return the source of the items of a tuple or list in a cell's last line; empty strings for constants and long ones."""
     parts = last.body.elts if last is not None and isinstance(last.body, ast.Tuple | ast.List) else []
     texts = ["" if isinstance(p, ast.Constant) else ast.get_source_segment(source, p) or "" for p in parts]
     return tuple(text if len(text) <= MOST_WRITTEN and "\n" not in text else "" for text in texts)
 
 
 def names_in(result: Any, rows: Sequence[str]) -> list[str]:
-    """The names of the lazy values in a container, in the order of ``tensors_in``; those inside of an item are counted.
+    """Return the names of the lazy values in a container, in the order of ``tensors_in``; those inside of an item are counted.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def names_in(result: Any, rows: Sequence[str]) -> list[str]:
 
 
 def _items(result: Any, rows: Sequence[str]) -> list[tuple[str, Any]]:
-    """The items of a container, each with its key, or its source text."""
+    """Return the items of a container, each with its key, or its source text."""
     if isinstance(result, dict):
         return [
             (key if type(key) is str else key_text(key), item) for key, item in cast("dict[Any, Any]", result).items()

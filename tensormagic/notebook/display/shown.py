@@ -93,7 +93,7 @@ def headline(
     labels: Sequence[str] = (),
     formed: AbstractSet[str] = frozenset(),
 ) -> str:
-    """The line: value, type, each gradient (``of`` another name), a word where rules changed digits; of containers a row an item.
+    """Return the line: value, type, each gradient (``of`` another name), a word where rules changed digits; of containers a row an item.
 
     Many gradients, of what a container or an object holds, have a row each.
     """
@@ -115,12 +115,12 @@ def headline(
 
 
 def _slope(name: str, text: str) -> str:
-    """A gradient's name and description; a shape right behind the name of another value would look like an index."""
+    """Return a gradient's name and description; a shape right behind the name of another value would look like an index."""
     return f"{name}, {text}" if " of " in name and text.startswith("shape") else f"{name} {text}"
 
 
 def _items(value: Any, labels: Sequence[str] = ()) -> list[tuple[str, Any]]:
-    """The items of a container that holds lazy values, each with its label."""
+    """Return the items of a container that holds lazy values, each with its label."""
     if isinstance(value, dict) and tensors_in(value):
         return [(f"[{plain_text(key)}]", item) for key, item in cast("dict[Any, Any]", value).items()]
     if isinstance(value, tuple | list) and (tensors_in(value) or (type(value) is tuple and is_numbers(value))):
@@ -138,7 +138,7 @@ def _row(label: str, item: Any, computed: bool) -> str:
 
 
 def _inline(value: Any, computed: bool) -> str:
-    """A container inside a container, on one line."""
+    """Return a container inside a container, on one line."""
     parts = [_inline(item, computed).partition(" · ")[0] for _, item in _items(value)]
     if not parts:
         return _value_part(value, computed)
@@ -213,12 +213,12 @@ class Report:
 
     @cached_property
     def portrait(self) -> Portrait | None:
-        """The graph of the value and its gradients; None if there is none."""
+        """Return the graph of the value and its gradients, or None if there is none."""
         return portrait_of(self.outcome)
 
     @property
     def line(self) -> str:
-        """The one line."""
+        """Return the one line."""
         out = self.outcome
         computed = out.shown and not out.options.quiet
         value = None if self.foreign else self.value
@@ -242,7 +242,7 @@ class Report:
 
     @property
     def _large(self) -> str:
-        """What is said of a graph that is drawn only where that is asked for."""
+        """Return what is said of a graph that is drawn only where that is asked for."""
         shown = self.portrait
         if shown is None or not self._graph or self.outcome.options.opened:
             return ""
@@ -254,7 +254,7 @@ class Report:
 
     @property
     def _bare(self) -> str:
-        """What is said where a graph was asked for and there is none."""
+        """Return what is said where a graph was asked for and there is none."""
         out, shown = self.outcome, self.portrait
         if not self.asked or not self._graph or out.options.opened or (shown is not None and shown.computes):
             return ""
@@ -265,14 +265,14 @@ class Report:
 
     @cached_property
     def _slip(self) -> str:
-        """A word of caution about a loss over all pairs of rows."""
+        """Return a word of caution about a loss over all pairs of rows."""
         out = self.outcome
         if not isinstance(out.target, Tensor):
             return ""
         return pairs_told(out.target.node, out.moving.values(), out.code.cell.label)
 
     def bundle(self) -> tuple[Bundle, Bundle]:
-        """The display in every form."""
+        """Return the display in every form."""
         out, shown = self.outcome, self.portrait
         drawn = shown is not None and self._graph and (shown.computes or out.options.opened) and not self._large
         opened = out.options.opened
@@ -283,17 +283,17 @@ class Report:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the cell ends in a value that holds nothing lazy."""
+        """Return whether the cell ends in a value that holds nothing lazy."""
         return self.outcome.code.last is not None and not tensors_in(self.value) and not self.outcome.gradients
 
     @property
     def foreign(self) -> bool:
-        """Whether the value is neither a number nor lazy: it is displayed as in any cell, with the report beside it."""
+        """Return whether the value is neither a number nor lazy: it is displayed as in any cell, with the report beside it."""
         return self.is_plain and not is_numbers(self.value)
 
     @property
     def says_more(self) -> bool:
-        """Whether there is anything to show beside a value of another kind."""
+        """Return whether there is anything to show beside a value of another kind."""
         shown = self.portrait
         return bool(self._panels or self.outcome.gradients or self.line or (shown is not None and shown.computes))
 
@@ -322,7 +322,7 @@ class Reporting:
         self._pending = None
 
     def given(self, report: Report, *, marked: bool, silent: bool) -> Any:
-        """The magic's return value for a report; ``marked``: the report was asked for; ``silent``: nothing is shown."""
+        """Return the magic's return value for a report; ``marked``: the report was asked for; ``silent``: nothing is shown."""
         value = report.value
         report.asked = marked
         if report.outcome.code.last is None or value is None:
@@ -337,7 +337,7 @@ class Reporting:
         return report.given
 
     def formats(self, usual: Callable[[Any], Any], value: Any) -> Any:
-        """The display of a value that a cell has given, in IPython's place."""
+        """Return the display of a value that a cell has given, in IPython's place."""
         report, self._pending = self._pending, None
         if report is None or report.given is not value:
             return usual(value)
@@ -349,7 +349,7 @@ class Reporting:
 
 
 def portrait_of(outcome: Outcome) -> Portrait | None:
-    """The graph of an outcome: of its value, or of the lazy values that the cell has bound."""
+    """Return the graph of an outcome: of its value, or of the lazy values that the cell has bound."""
     results = {name: tensor.node for name, tensor in outcome.results.items()}
     if not results:
         return None
@@ -364,7 +364,7 @@ def portrait_of(outcome: Outcome) -> Portrait | None:
 
 
 def chosen_in(outcome: Outcome) -> tuple[str, ...]:
-    """One sentence for each branch of the cell that was decided during capture, so that the graph holds only the branch taken."""
+    """Return one sentence for each branch of the cell that was decided during capture, so that the graph holds only the branch taken."""
     lines, found = outcome.source.splitlines(), dict[tuple[int, str], list[int]]()
     for place, counts in outcome.chosen.items():
         text = lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""
@@ -378,7 +378,7 @@ _TEST = re.compile(r"(?<!\w)(?:el)?if\b\s*(.{1,80}?)\s*(?::\s|:$|\belse\b|$)")
 
 
 def _sides(no: int, yes: int) -> str:
-    """Which side of a branch was taken."""
+    """Return which side of a branch was taken."""
     if no + yes == 1:
         return f"{'true' if yes else 'false'} here, so the graph has that side alone"
     return f"true {yes} of {no + yes} times here, and the graph has the side that was taken each time"
@@ -395,7 +395,7 @@ class Page:
 
 
 def tensor_bundle(value: Tensor, views: Views, *, rich: bool, note: str = "") -> tuple[Bundle, Bundle]:
-    """The display of a lazy value: its value, type, origin, a note, and the graph."""
+    """Return the display of a lazy value: its value, type, origin, a note, and the graph."""
     if isinstance(value, ShownTensor):
         value.report.note = note
         return value.report.bundle()
@@ -421,7 +421,7 @@ def bundle(
     expanded: bool = False,
     new: str = "",
 ) -> tuple[Bundle, Bundle]:
-    """One line, a graph, and panels, in every form that a page may ask for."""
+    """Return one line, a graph, and panels, in every form that a page may ask for."""
     words = [line, *(text for _, text in panels)]
     line = f"{line}\n{new}" if new else line
     if not rich:
@@ -444,7 +444,7 @@ def bundle(
 
 
 def _unbroken(line: str) -> str:
-    """The line with no-break spaces inside its short facts, so that it breaks between facts only."""
+    """Return the line with no-break spaces inside its short facts, so that it breaks between facts only."""
     facts = (fact.replace(" ", NO_BREAK) if len(fact) <= MOST_UNBROKEN else fact for fact in line.split(" · "))
     return f"{NO_BREAK}· ".join(facts)
 
@@ -453,7 +453,7 @@ _ROOT = re.compile(r'<svg xmlns="http://www.w3.org/2000/svg" width="([\d.]+)" he
 
 
 def with_heading(picture: str, line: str) -> str:
-    """A picture with the one line above it: pages without widgets show nothing else."""
+    """Return a picture with the one line above it: pages without widgets show nothing else."""
     found = _ROOT.match(picture)
     if found is None:
         return picture

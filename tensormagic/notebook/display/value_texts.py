@@ -22,7 +22,7 @@ _FEW = 4  # elements of a gradient that are written out
 
 
 def value_text(value: Any, most: int = 72, digits: int = 10) -> str:
-    """A value on one line: numbers with ten ``digits``, arrays with their first and last elements."""
+    """Return a value on one line: numbers with ten ``digits``, arrays with their first and last elements."""
     if isinstance(value, np.ndarray) and value.ndim and not (value.dtype.hasobject and holds_users(value)):
         for edge in (3, 2, 1) if value.ndim == 1 else (2, 1):
             if len(text := _array_text(value, edge)) <= most:
@@ -38,7 +38,7 @@ def value_text(value: Any, most: int = 72, digits: int = 10) -> str:
 
 
 def _array_text(value: np.ndarray[Any, Any], edge: int) -> str:
-    """An array with so many elements at each end of an axis."""
+    """Return an array with so many elements at each end of an axis."""
     text = np.array2string(
         value, separator=", ", precision=6, threshold=2 * edge, edgeitems=edge, max_line_width=10_000
     )
@@ -46,7 +46,7 @@ def _array_text(value: np.ndarray[Any, Any], edge: int) -> str:
 
 
 def extremes(value: Any) -> str:
-    """The minimum and maximum of an array that is not shown in full, and the number of nans.
+    """Return the minimum and maximum of an array that is not shown in full, and the number of nans.
 
     >>> extremes(np.array([3.0, np.nan, -1.0]))
     'min -1, max 3, nan: 1'
@@ -61,14 +61,14 @@ def extremes(value: Any) -> str:
 
 
 def actual_type(value: Any) -> str:
-    """The type of a computed value: ``float64[569, 30]``."""
+    """Return the type of a computed value: ``float64[569, 30]``."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
     return str(value.dtype) if isinstance(value, np.generic) else type(value).__name__
 
 
 def norm_text(value: Any) -> str:
-    """The shape of a gradient in NumPy's notation, and its Euclidean norm."""
+    """Return the shape of a gradient in NumPy's notation, and its Euclidean norm."""
     array = np.asarray(value)
     shape = f"shape {array.shape}, " if array.shape else ""
     with np.errstate(all="ignore"):
@@ -76,13 +76,13 @@ def norm_text(value: Any) -> str:
 
 
 def seen(value: Tensor) -> Any:
-    """The value on the host, which who has it shown has asked for."""
+    """Return the value on the host, which who has it shown has asked for."""
     with asked_for():
         return value.numpy()
 
 
 def stays_away(value: Tensor) -> bool:
-    """Whether a value on the device is not copied to be shown: it is large, or nothing may be copied."""
+    """Return whether a value on the device is not copied to be shown: it is large, or nothing may be copied."""
     if not is_on_device(value):
         return False
     size = hint(value.type.size)

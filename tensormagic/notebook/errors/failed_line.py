@@ -30,16 +30,16 @@ class Line:
     space: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def holding(self, fits: Callable[[Any], bool]) -> str:
-        """The first variable whose value fits; nothing where there is none."""
+        """Return the first variable whose value fits; nothing where there is none."""
         return next((n for n in self.names if n in self.space and fits(self.space[n])), "")
 
     def shaped(self) -> tuple[str, tuple[Any, ...]]:
-        """The first array of the line and its shape, where that is an array's."""
+        """Return the first array of the line and its shape, where that is an array's."""
         name = self.holding(lambda value: isinstance(getattr(value, "shape", None), tuple))
         return name, tuple(getattr(s, "hint", s) for s in self.space[name].shape) if name else ()
 
     def part_of(self, kind: type[ast.AST]) -> Any:
-        """The outermost part of the expression, or of the line, of a kind of syntax."""
+        """Return the outermost part of the expression, or of the line, of a kind of syntax."""
         for text in (self.part, self.text):
             try:
                 tree = ast.parse(text.strip().rstrip(":"))
@@ -50,24 +50,24 @@ class Line:
         return None
 
     def called(self) -> tuple[str, Any]:
-        """The called function's text and the function itself, looked up by names and attributes; nothing is computed."""
+        """Return the called function's text and the function itself, looked up by names and attributes; nothing is computed."""
         call = self.part_of(ast.Call)
         return ("", None) if call is None else (ast.unparse(call.func), self.value(call.func))
 
     def owner_of(self, name: str) -> str:
-        """The variable whose attribute is read, as ``w`` in ``print(w.grad)``."""
+        """Return the variable whose attribute is read, as ``w`` in ``print(w.grad)``."""
         written = rf"([^\W\d]\w*)\.{re.escape(name)}\b"
         found = re.search(written, self.part) or re.search(written, self.text)
         return found[1] if found else ""
 
     def keyword_as_name(self) -> str:
-        """What is said where a word of Python's is used as a name: ``lambda = 2``."""
+        """Return what is said where a word of Python's is used as a name: ``lambda = 2``."""
         text = re.sub(r"""'[^']*'|"[^"]*\"""", "''", self.text)
         found = _ASSIGNED.search(text) or _NO_LAMBDA.search(text)
         return f"{found[1]} is a word of Python's own, and cannot be a name: {found[1]}_ can." if found else ""
 
     def value(self, part: ast.expr) -> Any:
-        """The object that a name, or an attribute of a module, refers to; None for others. Nothing is computed."""
+        """Return the object that a name, or an attribute of a module, refers to, or None for others. Nothing is computed."""
         if isinstance(part, ast.Name):
             return self.space.get(part.id, getattr(builtins, part.id, None))
         if isinstance(part, ast.Attribute):

@@ -47,7 +47,7 @@ _DTYPES = (
 
 
 def hint(error: BaseException, line: Line, near: Mapping[str, Any], misfit: Misfit | None = None) -> str:
-    """One instruction for an error; empty if none is known.
+    """Return one instruction for an error; empty if none is known.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ _NO_ATTRIBUTE = r"module '([\w.]+)' has no attribute '([^\W_]\w*)'"
 
 
 def of_plain(error: BaseException, line: Line) -> str:
-    """What there is to say of an error of plain Python: of names that a failed cell would have set, of lazy values and gradients."""
+    """Return what there is to say of an error of plain Python: of names that a failed cell would have set, of lazy values and gradients."""
     if isinstance(error, ValueError) and "values to unpack" in str(error):
         return unpacking.of_derivative(line.text, line.space)
     if isinstance(error, NameError):
@@ -140,7 +140,7 @@ def _of_name(name: str, near: Mapping[str, Any], line: Line) -> str:
 
 
 def _has(module: Any, name: str) -> bool:
-    """Whether a name is one of a module's own functions and numbers."""
+    """Return whether a name is one of a module's own functions and numbers."""
     module = inspect.unwrap(module)  # captured code sees modules through others
     return not name.startswith("_") and name in dir(module) and not inspect.ismodule(getattr(module, name, None))
 
@@ -179,7 +179,7 @@ def _of_key(key: object, line: Line) -> str:
 
 
 def _has_keys(value: Any) -> bool:
-    """Whether a value is a mapping, or a table with named columns."""
+    """Return whether a value is a mapping, or a table with named columns."""
     return isinstance(value, Mapping) or _is_table(value)
 
 
@@ -228,7 +228,7 @@ def _unpacked(_: re.Match[str], line: Line) -> str:
 
 
 def _kind(value: Any) -> str:
-    """The kind of an array's dtype; empty for values without one."""
+    """Return the kind of an array's dtype; empty for values without one."""
     return getattr(getattr(value, "dtype", None), "kind", "")
 
 
@@ -267,7 +267,7 @@ def _operands(found: re.Match[str], line: Line) -> str:
 
 
 def _writes_none(line: Line) -> bool:
-    """Whether a binary operator of the line has the literal None as an operand."""
+    """Return whether a binary operator of the line has the literal None as an operand."""
     sum_ = line.part_of(ast.BinOp)
     return sum_ is not None and any(isinstance(n, ast.Constant) and n.value is None for n in ast.walk(sum_))
 
@@ -278,7 +278,7 @@ def _nothing(_: re.Match[str], line: Line) -> str:
 
 
 def _property(line: Line) -> str:
-    """The hint for calling an attribute of an array that is no method: ``x.size()``."""
+    """Return the hint for calling an attribute of an array that is no method: ``x.size()``."""
     called = line.part_of(ast.Call)
     part = called.func if called is not None else None
     if not isinstance(part, ast.Attribute) or not isinstance(
@@ -324,7 +324,7 @@ def _arguments(_: re.Match[str], line: Line) -> str:
 
 
 def _without_types(signature: inspect.Signature) -> inspect.Signature:
-    """A signature without type annotations, as one calls it."""
+    """Return a signature without type annotations, as one calls it."""
     plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
     return signature.replace(parameters=plain, return_annotation=signature.empty)
 
@@ -367,7 +367,7 @@ def _as_sizes(_: re.Match[str], line: Line) -> str:
 
 
 def _joined(line: Line) -> str:
-    """Where a function that joins arrays has got them one by one."""
+    """Return where a function that joins arrays has got them one by one."""
     call = line.part_of(ast.Call)
     own = line.called()[0].rpartition(".")[2]
     if call is None or own not in _JOIN or len(call.args) < 2:
@@ -376,7 +376,7 @@ def _joined(line: Line) -> str:
 
 
 def _fixed(found: re.Match[str], line: Line) -> str:
-    """Where something is stored into a tuple or a text."""
+    """Return where something is stored into a tuple or a text."""
     name = next(iter(re.findall(r"^\s*([^\W\d]\w*)\s*\[", line.text)), "it")
     what, way = ("text", f"{name}.replace(...)") if found[1] == "str" else ("tuple", f"{name} = list({name})")
     return f"A {what} cannot be changed: {'make a new one' if found[1] == 'str' else 'a list can'}, {way}."
@@ -412,7 +412,7 @@ def _truth(_: re.Match[str], line: Line) -> str:
 
 
 def _read_only(_found: re.Match[str], line: Line) -> str:
-    """A copy in place of the array that the line stores into."""
+    """Return a copy in place of the array that the line stores into."""
     name = next(iter(re.findall(r"^\s*([^\W\d]\w*)\s*(?:\[|\W{1,3}=)", line.text)), "")
     return f"{name or 'The array'} is read-only. Store into a copy{f': {name} = {name}.copy()' if name else ''}."
 

@@ -61,13 +61,13 @@ def _checked_name(code: Code, options: Options, notebook: Mapping[str, Any]) -> 
 
 
 def may_be(code: Code, notebook: Mapping[str, Any]) -> str:
-    """What gradients may be asked for: the variables that hold data among those that the cell reads."""
+    """Return what gradients may be asked for: the variables that hold data among those that the cell reads."""
     found = [name for name in sorted(code.parsed.reads) if described(notebook.get(name, len))]
     return f"; the cell reads {_some(found)}" if found else ""
 
 
 def _data(notebook: Mapping[str, Any]) -> list[str]:
-    """The variables that may hold data: no functions, classes or modules."""
+    """Return the variables that may hold data: no functions, classes or modules."""
     none = type | ModuleType
     return [name for name, value in notebook.items() if not isinstance(value, none) and not inspect.isroutine(value)]
 

@@ -103,7 +103,7 @@ _HERE = {  # of a package that differentiates or compiles
 
 
 def method(name: str, owner: Any, written: str, way: str) -> str:
-    """What is done in place of a method or attribute that arrays of other libraries have, in the user's names; nothing for others.
+    """Return what is done in place of a method or attribute that arrays of other libraries have, in the user's names; nothing for others.
 
     >>> method("numel", None, "X", "")
     'NumPy calls it X.size.'
@@ -114,7 +114,7 @@ def method(name: str, owner: Any, written: str, way: str) -> str:
 
 
 def written_out(name: str) -> str:
-    """What to write instead of a common function that neither Python nor the notebook has; empty for other names.
+    """Return what to write instead of a common function that neither Python nor the notebook has; empty for other names.
 
     >>> written_out("relu"), written_out("loss")
     ('There is no function relu: write np.maximum(x, 0).', '')
@@ -123,7 +123,7 @@ def written_out(name: str) -> str:
 
 
 def function(name: str, owner: Any) -> str:
-    """What is written for a function that NumPy does not have; nothing for other modules, and names that nobody has.
+    """Return what is written for a function that NumPy does not have; nothing for other modules, and names that nobody has.
 
     >>> import numpy as np
     >>> function("relu", np), function("relu", inspect), function("sumn", np)

@@ -11,7 +11,7 @@ from tensormagic.ir.modules import may_be_users
 
 
 def of_library(error: BaseException, read: Mapping[str, Tensor]) -> str:
-    """What there is to say where other people's code has refused something, and the user's line reads lazy values."""
+    """Return what there is to say where other people's code has refused something, and the user's line reads lazy values."""
     module = _raising(error)
     by_class = isinstance(error, TypeError | KeyError | AttributeError) and module
     if not read or isinstance(error, TensorError) or not (by_class or re.search(r"\bTensor\b|buffer API", str(error))):
@@ -22,7 +22,7 @@ def of_library(error: BaseException, read: Mapping[str, Tensor]) -> str:
 
 
 def _raising(error: BaseException) -> str:
-    """The library whose code raised an error; nothing for the user's code and ours."""
+    """Return the library whose code raised an error; nothing for the user's code and ours."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

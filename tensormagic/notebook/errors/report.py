@@ -53,7 +53,7 @@ class Place:
         return f"{self.where}, line {self.line}"
 
     def drawn(self) -> list[str]:
-        """The place, its line, and carets under the span."""
+        """Return the place, its line, and carets under the span."""
         bare = self.text.strip()
         if not bare:
             return [str(self)]
@@ -72,7 +72,7 @@ class Place:
 
 
 def places_of(trace: TracebackType | None, shell: Any) -> list[Place]:
-    """The places in the user's code that ``trace`` goes through, outermost first."""
+    """Return the places in the user's code that ``trace`` goes through, outermost first."""
     found: list[Place] = []
     for entry in entries(trace, lambda code: _is_users(code, shell)):
         frame = entry.tb_frame
@@ -107,7 +107,7 @@ def _place(span: Site, filename: str, shell: Any) -> Place:
 
 
 def of_site(span: Site) -> Place:
-    """The place of a site, with its text if the cell is still known."""
+    """Return the place of a site, with its text if the cell is still known."""
     for filename, cell in reversed(usercode.cells.items()):
         if (cell.label, cell.run) == (span.cell, span.run):
             return _place(span, filename, None)
@@ -135,7 +135,7 @@ def _with_names(place: Place, space: Mapping[str, Any]) -> Place:
 
 
 def _read_in(place: Place) -> list[str]:
-    """The names read in the span of a place, or in its line where it has none, in order."""
+    """Return the names read in the span of a place, or in its line where it has none, in order."""
     text = place.text.strip()
     store = _names_of_store(text)
     if store:
@@ -154,7 +154,7 @@ def _read_in(place: Place) -> list[str]:
 
 
 def _without_own(tree: ast.AST, own: frozenset[str] = frozenset()) -> Iterator[ast.AST]:
-    """The nodes of an expression, without names that it binds itself in a ``lambda`` or a comprehension."""
+    """Yield the nodes of an expression, without names that it binds itself in a ``lambda`` or a comprehension."""
     if isinstance(tree, ast.Lambda):
         own |= {a.arg for a in ast.walk(tree.args) if isinstance(a, ast.arg)}
     elif isinstance(tree, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
@@ -166,7 +166,7 @@ def _without_own(tree: ast.AST, own: frozenset[str] = frozenset()) -> Iterator[a
 
 
 def _names_of_store(text: str) -> list[str]:
-    """The names in a line that stores, or gives several names: its right side and its left side belong together."""
+    """Return the names in a line that stores, or gives several names: its right side and its left side belong together."""
     try:
         (part,) = ast.parse(text).body
     except (SyntaxError, ValueError):
@@ -180,7 +180,7 @@ def _names_of_store(text: str) -> list[str]:
 
 
 def described(value: Any) -> str:
-    """The type of a variable in a few words; empty for functions and other values that are not data."""
+    """Return the type of a variable in a few words; empty for functions and other values that are not data."""
     if isinstance(value, Tensor):
         return type_text(value.type)
     if isinstance(value, np.ndarray):
@@ -207,7 +207,7 @@ def described(value: Any) -> str:
 
 
 def _types(place: Place, message: str = "") -> str:
-    """The types of the variables read at a place and named by the message; of the whole line if none of these is known."""
+    """Return the types of the variables read at a place and named by the message; of the whole line if none of these is known."""
     about = re.match(r"([^\W\d]\w*) is ", message)
     for names in (_read_in(place), _read_in(replace(place, column=0, end_column=0))):
         wanted = [*([about[1]] if about else []), *names]
@@ -230,7 +230,7 @@ def render(
     near: Mapping[str, Any] | None = None,
     stopped: str = "no variable has changed",
 ) -> list[str]:
-    """An error in at most a dozen lines.
+    """Return an error in at most a dozen lines.
 
     Parameters
     ----------
@@ -269,12 +269,12 @@ def _line(place: Place) -> Line:
 
 
 def _misfit(error: BaseException, place: Place) -> misfits.Misfit | None:
-    """The shapes that do not fit, where the error is about that."""
+    """Return the shapes that do not fit, where the error is about that."""
     return misfits.found_in(error, (place.text[place.column : place.end_column], place.text), place.space)
 
 
 def picture_of(error: BaseException) -> dict[str, str]:
-    """What an error that has been rendered is shown with, in every form; nothing for most."""
+    """Return what an error that has been rendered is shown with, in every form; nothing for most."""
     found = getattr(error, "tensor_misfit", None)
     if found is None:
         return {}
@@ -295,7 +295,7 @@ def _shortened(text: str) -> list[str]:
 
 
 def of_syntax(error: SyntaxError, filename: str, shell: Any) -> Place:
-    """The place of an error of syntax."""
+    """Return the place of an error of syntax."""
     line = error.lineno or 1
     text = _line_of(filename, line) or (error.text or "").rstrip("\n")
     start = max((error.offset or 1) - 1, 0)
@@ -312,20 +312,20 @@ def dress(error: BaseException, drawn: Callable[[], list[str]]) -> None:
 
 
 def whole(error: BaseException, shell: Any) -> list[str]:
-    """The whole traceback, as IPython shows it."""
+    """Return the whole traceback, as IPython shows it."""
     drawer = shell.InteractiveTB
     lines: list[str] = type(drawer).structured_traceback(drawer, type(error), error, error.__traceback__)
     return lines
 
 
 def place_of(trace: TracebackType | None, shell: Any) -> Line:
-    """The last line of the user's code that an error came through, with its variables."""
+    """Return the last line of the user's code that an error came through, with its variables."""
     places = places_of(trace, shell)
     return _line(places[-1]) if places else Line()
 
 
 def lazy_in(trace: TracebackType | None, shell: Any) -> dict[str, Tensor]:
-    """The lazy values that the last line of the user's code reads, by name."""
+    """Return the lazy values that the last line of the user's code reads, by name."""
     places = places_of(trace, shell)
     read = _read_in(places[-1]) if places else []
     return {name: value for name in read if isinstance(value := places[-1].space.get(name), Tensor)}
@@ -345,7 +345,7 @@ def bared(error: BaseException) -> Generator[None]:
 
 
 def at_node(error: BaseException) -> Place | None:
-    """The place in the user's code that a computation's error comes from; None if the failed node is not known."""
+    """Return the place in the user's code that a computation's error comes from, or None if the failed node is not known."""
     node = getattr(error, "tensor_node", None)
     every: tuple[Site, ...] = getattr(error, "tensor_sites", ()) or (site.of(node) if node is not None else ())
     spans = [s for s in every if not s.role.startswith("rewritten")] or list(every)
@@ -353,7 +353,7 @@ def at_node(error: BaseException) -> Place | None:
 
 
 def of_cell(error: BaseException, shell: Any) -> list[str]:
-    """An error raised while a captured cell was read, captured or computed."""
+    """Return an error raised while a captured cell was read, captured or computed."""
     if isinstance(error, SyntaxError) and error.filename:
         return render(error, [of_syntax(error, error.filename, shell)])
     asked = places_of(error.__traceback__, shell)
@@ -369,7 +369,7 @@ def of_cell(error: BaseException, shell: Any) -> list[str]:
 
 
 def shown_anywhere(error: BaseException, shell: Any) -> list[str]:
-    """An error of ours that reached the user outside a captured cell."""
+    """Return an error of ours that reached the user outside a captured cell."""
     try:
         return of_demand(error, shell)
     except Exception:  # noqa: BLE001 (an error must be shown, whatever its parts are)
@@ -377,7 +377,7 @@ def shown_anywhere(error: BaseException, shell: Any) -> list[str]:
 
 
 def of_demand(error: BaseException, shell: Any) -> list[str]:
-    """An error raised when a value was computed: the line that was captured, and the line that asked."""
+    """Return an error raised when a value was computed: the line that was captured, and the line that asked."""
     asked = places_of(error.__traceback__, shell)
     origin = at_node(error)
     space = shell.user_ns

@@ -9,7 +9,7 @@ _Shape = tuple[str, ...]
 
 
 def fits_instead(misfit: Misfit) -> str:
-    """What to write in place of operands that do not fit; empty unless there are two.
+    """Return what to write in place of operands that do not fit; empty unless there are two.
 
     >>> from tensormagic.notebook.errors.shape_pictures import Misfit
     >>> fits_instead(Misfit(("X", "np.ones(7)"), (("50", "3"), ("7",)), (0, 1), (1,), "", "product"))
@@ -30,7 +30,7 @@ def fits_instead(misfit: Misfit) -> str:
 
 
 def _turned(first: str, left: _Shape, second: str, right: _Shape) -> str:
-    """A product of the same two that fits."""
+    """Return a product of the same two that fits."""
     orders = ((first, left, second, right), (second, right, first, left))
     ways = [(*order, x, y) for order in orders for x in _TURNS for y in _TURNS]
     for one, a, other, b, x, y in sorted(ways, key=lambda way: len(way[4] + way[5])):
@@ -42,7 +42,7 @@ def _turned(first: str, left: _Shape, second: str, right: _Shape) -> str:
 
 
 def _beside(first: str, left: _Shape, second: str, right: _Shape) -> str:
-    """The size that the second operand of a product must have to fit the first."""
+    """Return the size that the second operand of a product must have to fit the first."""
     if not left or not right or not left[-1].isdigit():
         return ""
     has, goes = right[max(len(right) - 2, 0)], left[-1]
@@ -52,7 +52,7 @@ def _beside(first: str, left: _Shape, second: str, right: _Shape) -> str:
 
 
 def _stretched(first: str, left: _Shape, second: str, right: _Shape, *, named: bool) -> str:
-    """What goes element by element with the operand of more axes."""
+    """Return what goes element by element with the operand of more axes."""
     for (one, a), (other, b) in (((first, left), (second, right)), ((second, right), (first, left))):
         if len(a) == len(b) + 1 and a[: len(b)] == b and len(b) == 1 and named:
             return f"{other}[:, None] has one row for each row of {one}: write that instead."

@@ -70,29 +70,29 @@ class Misfit:
 
     @property
     def columns(self) -> int:
-        """How many columns there are."""
+        """Return how many columns there are."""
         return max(offset + len(shape) for offset, shape in zip(self.offsets, self.shapes, strict=True))
 
     def extent(self, operand: int, column: int) -> str:
-        """An extent; nothing where the operand has no such axis."""
+        """Return an extent; nothing where the operand has no such axis."""
         k = column - self.offsets[operand]
         return self.shapes[operand][k] if 0 <= k < len(self.shapes[operand]) else ""
 
     def guilty(self, column: int) -> list[int]:
-        """The operands whose extents do not fit: a 1 does, where others do not."""
+        """Return the operands whose extents do not fit: a 1 does, where others do not."""
         there = [k for k in range(len(self.shapes)) if self.extent(k, column)]
         long = [k for k in there if self.extent(k, column) != "1"]
         return long if len({self.extent(k, column) for k in long}) > 1 else there
 
     @property
     def told(self) -> str:
-        """What does not fit, in words."""
+        """Return what does not fit, in words."""
         pairs = [" and ".join(dict.fromkeys(self.extent(k, c) for k in self.guilty(c))) for c in self.clash]
         return f"{', '.join(pairs)} do not fit"
 
     @property
     def axes(self) -> str:
-        """The axes that do not fit: ``the last axis of X and the only axis of y``; empty if several pairs clash."""
+        """Return the axes that do not fit: ``the last axis of X and the only axis of y``; empty if several pairs clash."""
         if len(self.clash) != 1:
             return ""
         (column,) = self.clash
@@ -101,7 +101,7 @@ class Misfit:
         return f"{', '.join(found[:-1])} and {found[-1]}" if len(found) > 1 else ""
 
     def _axis(self, operand: int, column: int) -> str:
-        """An axis in words: the only, the last, the first one, or its number from 0."""
+        """Return an axis in words: the only, the last, the first one, or its number from 0."""
         k, count = column - self.offsets[operand], len(self.shapes[operand])
         return (
             "the only axis"
@@ -115,12 +115,12 @@ class Misfit:
 
     @property
     def heading(self) -> str:
-        """The operation, and what does not fit in it."""
+        """Return the operation, and what does not fit in it."""
         return f"{self.text}: {self.told}" if self.text else self.told
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The lines below the drawing: the axes, the rule that they break, and what would fit."""
+        """Return the lines below the drawing: the axes, the rule that they break, and what would fit."""
         told = (
             f"a product sums along {self.axes}, which must be equally long"
             if self.kind == "product"
@@ -130,7 +130,7 @@ class Misfit:
 
 
 def found_in(error: BaseException, texts: Sequence[str], space: Mapping[str, Any]) -> Misfit | None:
-    """The shapes that an error is about; None for one that is about something else.
+    """Return the shapes that an error is about, or None for one that is about something else.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ _Shapes = tuple[tuple[str, ...], ...]
 
 
 def _aligned(shapes: _Shapes, kind: str, joined: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The column in which each shape begins, and the columns that do not fit."""
+    """Return the column in which each shape begins, and the columns that do not fit."""
     if kind == "product":
         return _of_product(*shapes)
     if kind == "left":
@@ -187,7 +187,7 @@ def _aligned(shapes: _Shapes, kind: str, joined: int) -> tuple[tuple[int, ...], 
 
 
 def _of_product(left: tuple[str, ...], right: tuple[str, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The last axis of the left one stands above the axis of the right one that it is summed with."""
+    """Return the last axis of the left one stands above the axis of the right one that it is summed with."""
     inner = max(len(right) - 2, 0)
     column = max(len(left) - 1, inner)
     offsets = (column - len(left) + 1, column - inner)
@@ -198,7 +198,7 @@ def _of_product(left: tuple[str, ...], right: tuple[str, ...]) -> tuple[tuple[in
 
 
 def _names(texts: Sequence[str], shapes: _Shapes, space: Mapping[str, Any], kind: str) -> tuple[tuple[str, ...], str]:
-    """What the operands are called in the user's line, as far as their shapes do not say otherwise; and the operation."""
+    """Return what the operands are called in the user's line, as far as their shapes do not say otherwise; and the operation."""
     for text in texts:
         operands = _operands(text, kind)
         if len(operands) != len(shapes):
@@ -233,7 +233,7 @@ def _operands(text: str, kind: str) -> list[ast.expr]:
 
 
 def _within(value: ast.expr) -> list[ast.expr]:
-    """The operands of an operator, a comparison or a call."""
+    """Return the operands of an operator, a comparison or a call."""
     if isinstance(value, ast.BinOp):
         return [value.left, value.right]
     if isinstance(value, ast.Compare):
@@ -248,7 +248,7 @@ def _within(value: ast.expr) -> list[ast.expr]:
 
 
 def _may_be(expression: ast.expr, shape: tuple[str, ...], space: Mapping[str, Any]) -> bool:
-    """Whether an expression may have that shape: of names that is known."""
+    """Return whether an expression may have that shape: of names that is known."""
     flipped = isinstance(expression, ast.Attribute) and expression.attr == "T"
     name = expression.value if isinstance(expression, ast.Attribute) and flipped else expression
     if not isinstance(name, ast.Name):
@@ -264,7 +264,7 @@ def _may_be(expression: ast.expr, shape: tuple[str, ...], space: Mapping[str, An
 
 
 def rows(misfit: Misfit) -> list[str]:
-    """The drawing in monospaced text: a row for each operand, and a mark below what does not fit."""
+    """Return the drawing in monospaced text: a row for each operand, and a mark below what does not fit."""
     count = len(misfit.shapes)
     wide = [max(len(misfit.extent(k, c)) for k in range(count)) for c in range(misfit.columns)]
     first = max(map(len, misfit.names))
@@ -285,7 +285,7 @@ def rows(misfit: Misfit) -> list[str]:
 
 
 def forms(misfit: Misfit) -> dict[str, str]:
-    """The drawing in every form that a page may ask for."""
+    """Return the drawing in every form that a page may ask for."""
     told = "\n".join(rows(misfit))
     # an image has no name where a page shows it, and this has; words are wrapped where there is little room
     boxes = sheet(misfit, words=False).inline(misfit.told)
@@ -299,7 +299,7 @@ _BOX, _TALL, _GAP = 58.0, 34.0, 20.0
 
 
 def sheet(misfit: Misfit, *, words: bool = True) -> Sheet:
-    """The drawing as a picture: a box for each axis, those that do not fit with a thick outline and a sign between them.
+    """Return the drawing as a picture: a box for each axis, those that do not fit with a thick outline and a sign between them.
 
     ``words`` says whether it stands alone, and so needs its own.
     """

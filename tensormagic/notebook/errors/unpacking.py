@@ -13,7 +13,7 @@ _BOTH = {
 
 
 def told(text: str, space: Mapping[str, Any]) -> str:
-    """The way out where a value has too many or not enough parts.
+    """Return the way out where a value has too many or not enough parts.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def told(text: str, space: Mapping[str, Any]) -> str:
 
 
 def of_derivative(text: str, space: Mapping[str, Any]) -> str:
-    """The way out where that is what ``tm.grad`` or ``tm.value_and_grad`` gives; nothing for other values.
+    """Return the way out where that is what ``tm.grad`` or ``tm.value_and_grad`` gives; nothing for other values.
 
     >>> of_derivative("v, a, b = tm.value_and_grad(f, (0, 1))(x, y)", {})
     'value_and_grad gives a value and its gradient: write v, (a, b) = tm.value_and_grad(f, (0, 1))(x, y).'
@@ -60,7 +60,7 @@ def of_derivative(text: str, space: Mapping[str, Any]) -> str:
 
 
 def of_number(text: str) -> str:
-    """The way out where several names stand for one number."""
+    """Return the way out where several names stand for one number."""
     targets, value = _parted(text)
     if targets is None or value is None:
         return ""
@@ -71,7 +71,7 @@ def of_number(text: str) -> str:
 
 
 def _parted(text: str) -> tuple[ast.Tuple | ast.List | None, ast.expr | None]:
-    """The names on the left and the expression on the right; for a loop, only its names."""
+    """Return the names on the left and the expression on the right; for a loop, only its names."""
     for tried in (text.strip(), f"{text.strip()} pass"):
         try:
             tree = ast.parse(tried)
@@ -113,7 +113,7 @@ def _of_derivative(made: str, names: list[str], written: str) -> str:
 
 
 def _length(value: ast.expr, space: Mapping[str, Any]) -> int | None:
-    """How many parts a value has, where that is seen without computing it."""
+    """Return how many parts a value has, where that is seen without computing it."""
     if isinstance(value, ast.Tuple | ast.List):
         return len(value.elts)
     held = space.get(value.id) if isinstance(value, ast.Name) else None

@@ -59,7 +59,7 @@ class Body:
 
     @property
     def options(self) -> Options:
-        """The options of the cell."""
+        """Return the options of the cell."""
         return self.cell.options or Options()
 
 
@@ -96,7 +96,7 @@ def _parameters(body: Body, scope: Scope) -> None:
 
 
 def _hoisted(body: Body) -> list[ast.stmt]:
-    """The imports, and the definitions that do not read names that the cell binds or takes as arguments."""
+    """Return the imports, and the definitions that do not read names that the cell binds or takes as arguments."""
     statements = [s for s in body.tree.body if isinstance(s, ast.Import | ast.ImportFrom)]
     defining = [s for s in body.tree.body if isinstance(s, ast.FunctionDef | ast.ClassDef)]
     own = {*body.parsed.binds, *body.parameters} - {n for s in (*statements, *defining) for n in bound_by(s)}
@@ -165,7 +165,7 @@ def _range(span: tuple[int, int]) -> tuple[int, int]:
 
 
 def _within_strings(tree: ast.AST) -> set[int]:
-    """The lines that begin inside a string: these are not indented."""
+    """Return the lines that begin inside a string: these are not indented."""
     found: set[int] = set()
     for n in ast.walk(tree):
         if not isinstance(n, ast.JoinedStr | ast.Constant) or n.end_lineno is None:

@@ -58,7 +58,7 @@ def _writer(cells: Any, plain: bool, numpy: bool, folder: Path) -> Writer:
 
 
 def _notebook(program: Program, metadata: Any) -> str:
-    """A notebook of the program's cells, without outputs, with the first one's kernel."""
+    """Return a notebook of the program's cells, without outputs, with the first one's kernel."""
     import nbformat
 
     v4: Any = nbformat.v4

@@ -186,7 +186,7 @@ def _walk(value: Any, text: str, found: dict[int, str]) -> None:
 
 
 def arranged(value: Any) -> str:
-    """The text of a container whose leaves are texts."""
+    """Return the text of a container whose leaves are texts."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -202,6 +202,6 @@ def arranged(value: Any) -> str:
 
 
 def stable_rules(graph: Graph, level: str) -> list[str]:
-    """The rules that change more than the order of operations when a graph is brought to normal form."""
+    """Return the rules that change more than the order of operations when a graph is brought to normal form."""
     fired = session.executable(graph, level).rewritten.fired
     return list(dict.fromkeys(f.rule.name for f in fired if f.rule.level != "exact"))

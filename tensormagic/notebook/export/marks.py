@@ -22,7 +22,7 @@ class Names:
     functions: Mapping[str, str]
 
     def function(self, node: ast.expr) -> str:
-        """Which function of the package an expression names; empty where it names none."""
+        """Return which function of the package an expression names; empty where it names none."""
         if isinstance(node, ast.Name):
             return self.functions.get(node.id, "")
         owner = node.value if isinstance(node, ast.Attribute) else None
@@ -30,7 +30,7 @@ class Names:
         return node.attr if own and isinstance(node, ast.Attribute) else ""
 
     def mentioned(self, tree: ast.AST) -> list[str]:
-        """Where code mentions the package."""
+        """Return where code mentions the package."""
         own = self.modules | set(self.functions)
         inner = {n.value: ast.unparse(n) for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
         names = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id in own]
@@ -38,7 +38,7 @@ class Names:
 
 
 def names_of(texts: Iterable[str]) -> Names:
-    """What cells import of the package."""
+    """Return what cells import of the package."""
     modules: set[str] = set()
     functions: dict[str, str] = {}
     for text in texts:
@@ -83,7 +83,7 @@ class Marks(ast.NodeTransformer):
         self.dropped: list[ast.stmt] = []
 
     def marked(self, text: str) -> ast.Module:
-        """The cell with its calls going through what notes them."""
+        """Return the cell with its calls going through what notes them."""
         tree = self.visit(ast.parse(text))
         return ast.fix_missing_locations(tree)
 
@@ -130,7 +130,7 @@ class Marks(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def replaced(self, text: str, made: Mapping[int, str]) -> str:
-        """The cell's text with names of generated functions in place of the calls."""
+        """Return the cell's text with names of generated functions in place of the calls."""
         lines = [line.encode() for line in text.split("\n")]
         spans = [(s.node, made.get(s.number, "")) for s in self.sites if not s.decorates]
         spans += [
@@ -160,7 +160,7 @@ def _noted(number: int, node: ast.expr) -> ast.Call:
 
 
 def _title(name: str, node: ast.Call) -> str:
-    """What the function is called: ``grad_of_loss``."""
+    """Return what the function is called: ``grad_of_loss``."""
     first = node.args[0] if node.args else None
     inner = _title("", first) if isinstance(first, ast.Call) else first.id if isinstance(first, ast.Name) else ""
     own = (

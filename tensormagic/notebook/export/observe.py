@@ -44,7 +44,7 @@ class _Compiler(CachingCompiler):
     """Names files of cells so that two runs do not share one."""
 
     def get_code_name(self, raw_code: str, transformed_code: str, number: int) -> str:
-        """The name of a cell's file."""
+        """Return the name of a cell's file."""
         return f"<exported {id(self)} {number}>"
 
 
@@ -74,7 +74,7 @@ class Run:
         return text
 
     def prefilter(self, line: str) -> str:
-        """A cell of one line, which IPython would look at once more."""
+        """Return a cell of one line, which IPython would look at once more."""
         return line
 
     def python(self, cell: Cell, tree: ast.Module, text: str) -> None:
@@ -142,7 +142,7 @@ class Run:
 
 
 def _computed(value: Any) -> Any:
-    """A value as an exported cell hands it back: arrays, which may be stored into, for lazy ones."""
+    """Return a value as an exported cell hands it back: arrays, which may be stored into, for lazy ones."""
     leaves, build = flatten(value)
     if not any(isinstance(leaf, Tensor) for leaf in leaves):
         return value

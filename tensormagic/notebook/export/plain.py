@@ -61,7 +61,7 @@ class PlainWriter(Writer):
         self.own = {name: self.fresh(name) for name in ("kind_of", "missing_from_globals")}
 
     def program(self) -> Program:
-        """The whole program."""
+        """Return the whole program."""
         count = 0
         for cell in self.cells:
             if cell.kind != "code":
@@ -119,7 +119,7 @@ class PlainWriter(Writer):
     # cells of Python --------------------------------------------------------------------------------------------------
 
     def python(self, cell: Cell, text: str) -> str:
-        """A cell that is not captured, with generated functions for what the package made."""
+        """Return a cell that is not captured, with generated functions for what the package made."""
         marks = self.marks.get(cell.number)
         super().python(cell, text)
         if marks is None:
@@ -152,7 +152,7 @@ class PlainWriter(Writer):
         return True
 
     def _made(self, cell: Cell, number: int, name: str, told: str) -> list[str]:
-        """The text of what a call of the package made, for the kinds of calls that it got; empty where it got none."""
+        """Return the text of what a call of the package made, for the kinds of calls that it got; empty where it got none."""
         functions = [f for f in self.run.made.get(number, ()) if isinstance(f, Function)]
         calls = [call for f in functions for call in self.run.calls.get(f, ())]
         if not calls:
@@ -170,7 +170,7 @@ class PlainWriter(Writer):
     # captured cells ---------------------------------------------------------------------------------------------------
 
     def decorators(self, body: Body, *, named: bool) -> list[str]:
-        """What stands before a definition."""
+        """Return what stands before a definition."""
         return self._renamed(["@missing_from_globals"]) if named else []
 
     def casts(self, body: Body) -> list[str]:
@@ -180,24 +180,24 @@ class PlainWriter(Writer):
         return [f"{n} = {n}.astype(np.{dtype})" for n in wanted]
 
     def returned(self, body: Body) -> str:
-        """What the function of the cell returns: its value last."""
+        """Return what the function of the cell returns: its value last."""
         names = [*self.rest(body), *([body.value] if body.value else [])]
         return ", ".join(names) if names else "None"
 
     def rest(self, body: Body) -> list[str]:
-        """What is handed back beside the value."""
+        """Return what is handed back beside the value."""
         return [n for n in body.outputs if n != body.value]
 
     def is_one(self, body: Body) -> bool:
-        """Whether the cell's NAME and what its run calls are one function."""
+        """Return whether the cell's NAME and what its run calls are one function."""
         return bool(body.options.name) and not self.rest(body)
 
     def place_of_value(self, body: Body) -> str:
-        """Where the value stands in what the function of the cell returns."""
+        """Return where the value stands in what the function of the cell returns."""
         return f"[{len(self.rest(body))}]" if self.rest(body) else ""
 
     def function(self, body: Body) -> list[str]:
-        """The definitions: in the cell's own text where NumPy gives the same, else generated; and of the gradient."""
+        """Return the definitions: in the cell's own text where NumPy gives the same, else generated; and of the gradient."""
         ran = self.ran[body.cell.number]
         mentioned = self.names.mentioned(body.tree)
         lines = self._generated(body, ran) if ran.rules or mentioned else None
@@ -213,7 +213,7 @@ class PlainWriter(Writer):
         return [*lines, *self._gradient(body, ran)]
 
     def _generated(self, body: Body, ran: _Ran) -> list[str] | None:
-        """The cell's function as generated code; None where it has effects that the text has to have."""
+        """Return the cell's function as generated code, or None where it has effects that the text has to have."""
         outcome = ran.outcome
         if outcome.stored or body.grows:
             return None
@@ -241,7 +241,7 @@ class PlainWriter(Writer):
         )
 
     def _graph_function(self, body: Body, ran: _Ran, values: list[Any], name: str) -> tuple[list[str], list[str]]:
-        """The source of a function that computes ``values`` from the cell's inputs, and the arguments to call it with."""
+        """Return the source of a function that computes ``values`` from the cell's inputs, and the arguments to call it with."""
         leaves, build = flatten(values)
         tensors = [v for v in leaves if isinstance(v, Tensor)]
         inputs = {t.node: n for n, t in ran.outcome.inputs.items()}
@@ -263,7 +263,7 @@ class PlainWriter(Writer):
         return [*lines, *head, f"    return {inner}", ""], given
 
     def _arguments(self, body: Body, ran: _Ran, closed: Closed, inputs: Mapping[Any, str]) -> list[str]:
-        """What stands for each leaf of a graph in the program."""
+        """Return what stands for each leaf of a graph in the program."""
         texts: list[str] = []
         for leaf in closed.leaves:
             text = inputs.get(leaf) or leaf["source"].name
@@ -286,7 +286,7 @@ class PlainWriter(Writer):
         return texts
 
     def _gradient(self, body: Body, ran: _Ran) -> list[str]:
-        """The function of the gradient."""
+        """Return the function of the gradient."""
         wanted = body.options.grad
         self.slopes = ""
         if not wanted:
@@ -303,7 +303,7 @@ class PlainWriter(Writer):
         return [f"# The gradient with respect to {', '.join(wanted)}, generated for {_types(outcome)}.", *lines]
 
     def calls(self, body: Body) -> list[str]:
-        """The calls of the cell's function and of its gradient, and the lines that print their results."""
+        """Return the calls of the cell's function and of its gradient, and the lines that print their results."""
         given = self.given if self.results else self.arguments(body)
         names = [*self.rest(body), *([body.value] if body.value else [])]
         bound = {n: n if n in body.outputs else self.fresh(f"value_{body.cell.number}") for n in names}
@@ -317,7 +317,7 @@ class PlainWriter(Writer):
         return [*lines, bound[body.value]] if body.shown and not suppressed else lines
 
     def view(self, body: Body) -> list[str]:
-        """A comment instead of a live view, which needs a notebook."""
+        """Return a comment instead of a live view, which needs a notebook."""
         return [f"# --live is left out: {body.cell.magic}"] if body.options.live else []
 
 
@@ -330,14 +330,14 @@ def _never(name: str) -> list[str]:
 
 
 def _literal(body: Body, value: Any) -> str:
-    """The source text of a value that is no array."""
+    """Return the source text of a value that is no array."""
     if value is None or isinstance(value, bool | int | float | str):
         return repr(value)
     raise body.cell.error(f"it hands back {type(value).__name__}, which generated code cannot create")
 
 
 def _types(outcome: Outcome) -> str:
-    """The types that generated code is for."""
+    """Return the types that generated code is for."""
     return ", ".join(f"{name}: {tensor.node.type}" for name, tensor in outcome.inputs.items()) or "no arguments"
 
 

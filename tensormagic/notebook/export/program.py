@@ -38,7 +38,7 @@ class Program:
 
     @property
     def python(self) -> str:
-        """The program as one file, its cells marked as editors know them."""
+        """Return the program as one file, its cells marked as editors know them."""
         parts: list[str] = []
         for chunk in self.chunks:
             if chunk.kind == "code":
@@ -70,7 +70,7 @@ class Writer:
         self.tm = self._module_name()
 
     def program(self) -> Program:
-        """The whole program."""
+        """Return the whole program."""
         made = Program()
         for cell, text in zip(self.cells, self.texts, strict=True):
             if cell.kind != "code":
@@ -87,18 +87,18 @@ class Writer:
         return made
 
     def head(self) -> list[str]:
-        """What the program begins with."""
+        """Return what the program begins with."""
         return [f"import tensormagic as {self.tm}"]
 
     def _module_name(self) -> str:
-        """What the package is called: ``tm``, where nothing else is called so."""
+        """Return what the package is called: ``tm``, where nothing else is called so."""
         imported = re.compile(r"^\s*import tensormagic as tm\b", re.MULTILINE)
         text = "\n".join(imported.sub("", t) for c, t in zip(self.cells, self.texts, strict=True) if c.kind == "code")
         bound = re.search(r"\btm\s*(,[^=\n]*)?=[^=]|\bas tm\b|\bfor tm\b|def tm\b", text)
         return self.fresh("tensors") if bound else "tm"
 
     def fresh(self, name: str) -> str:
-        """A name that the notebook does not have."""
+        """Return a name that the notebook does not have."""
         while name in self.taken:
             name += "_"
         self.taken.add(name)
@@ -107,7 +107,7 @@ class Writer:
     # cells of Python --------------------------------------------------------------------------------------------------
 
     def python(self, cell: Cell, text: str) -> str:
-        """A cell that is not captured."""
+        """Return a cell that is not captured."""
         if text.lstrip().startswith("%%") or not text.strip():
             return text
         code = text if self.plain else TransformerManager().transform_cell(text)
@@ -138,7 +138,7 @@ class Writer:
     # captured cells ---------------------------------------------------------------------------------------------------
 
     def captured(self, cell: Cell, text: str) -> str:
-        """A captured cell."""
+        """Return a captured cell."""
         body = taken_apart(cell, text, self.scope)
         options = body.options
         self.check_gradients(body)
@@ -197,7 +197,7 @@ class Writer:
         return text.splitlines()
 
     def function(self, body: Body) -> list[str]:
-        """The definitions: of the cell, and of its NAME."""
+        """Return the definitions: of the cell, and of its NAME."""
         options = body.options
         self.name = options.name if self.is_one(body) else self.fresh(self._called(body))
         lines = [*self.decorators(body, named=bool(options.name) and self.is_one(body))]
@@ -222,11 +222,11 @@ class Writer:
         return f"{body.options.name}_cell" if body.options.name else f"cell_{body.cell.number}"
 
     def is_one(self, body: Body) -> bool:
-        """Whether the cell's NAME and what its run calls are one function: it gives the value and nothing else."""
+        """Return whether the cell's NAME and what its run calls are one function: it gives the value and nothing else."""
         return bool(body.options.name) and not self.rest(body) and not body.options.of
 
     def decorators(self, body: Body, *, named: bool) -> list[str]:
-        """What stands before a definition."""
+        """Return what stands before a definition."""
         if body.grows and not named:
             return []
         options = body.options
@@ -236,11 +236,11 @@ class Writer:
         return [f"@{self.tm}.tensor({', '.join(given)})" if given else f"@{self.tm}.tensor"]
 
     def target(self, body: Body) -> str:
-        """What gradients are of."""
+        """Return what gradients are of."""
         return body.options.of or body.value
 
     def rest(self, body: Body) -> list[str]:
-        """What is handed back beside the target, or the value."""
+        """Return what is handed back beside the target, or the value."""
         first = self.target(body) if body.options.grad else body.value
         rest = [n for n in body.outputs if n != first]
         if body.options.grad and body.options.of and body.shown and body.value not in (first, *rest):
@@ -248,7 +248,7 @@ class Writer:
         return rest
 
     def returned(self, body: Body) -> str:
-        """What the function of the cell returns."""
+        """Return what the function of the cell returns."""
         rest = self.rest(body)
         if body.options.grad:
             target = self.target(body)
@@ -261,7 +261,7 @@ class Writer:
         return ", ".join(names) if names else "None"
 
     def place_of_value(self, body: Body) -> str:
-        """Where the value stands in what the function of the cell returns."""
+        """Return where the value stands in what the function of the cell returns."""
         rest = self.rest(body)
         if body.options.grad and not body.options.of:
             return "[0]"
@@ -270,7 +270,7 @@ class Writer:
         return f"[{len(rest)}]" if rest else ""
 
     def calls(self, body: Body) -> list[str]:
-        """The call of the cell's function, and the lines that print its results."""
+        """Return the call of the cell's function, and the lines that print its results."""
         given = ", ".join(self.arguments(body))
         names = dict.fromkeys([self.target(body) if body.options.grad else body.value, *self.rest(body), body.value])
         bound = {n: n if n in body.outputs else self.fresh(f"value_{body.cell.number}") for n in names if n}
@@ -288,18 +288,18 @@ class Writer:
         return [*lines, bound[body.value]] if body.shown and not suppressed else lines
 
     def arguments(self, body: Body) -> list[str]:
-        """What the call passes: the notebook's variables; where a live view starts, for one that the notebook does not have."""
+        """Return what the call passes: the notebook's variables; where a live view starts, for one that the notebook does not have."""
         starts = {n: self.start(n, ends) for n, ends in body.options.live if self.scope.is_free(n)}
         return [repr(starts[n]) if n in starts else n for n in body.parameters]
 
     @staticmethod
     def start(name: str, ends: Sequence[float]) -> Any:
-        """Where a live view starts that moves a name which the notebook does not have."""
+        """Return where a live view starts that moves a name which the notebook does not have."""
         moved = parameter(name, ends, None)
         return moved.argument(moved.start)
 
     def view(self, body: Body) -> list[str]:
-        """The live view that the cell asks for."""
+        """Return the live view that the cell asks for."""
         options = body.options
         if not options.live:
             return []
@@ -323,7 +323,7 @@ def _tuple(names: Sequence[str]) -> str:
 
 
 def _argnums(names: Sequence[str]) -> tuple[str, str]:
-    """The argument that names what gradients are with respect to, and the names of the gradients."""
+    """Return the argument that names what gradients are with respect to, and the names of the gradients."""
     if len(names) == 1:
         return repr(names[0]), f"grad_{names[0]}"
     return repr(tuple(names)), f"({', '.join(f'grad_{n}' for n in names)})"

@@ -35,15 +35,15 @@ class Scope:
     origins: dict[str, set[Version]] = field(default_factory=dict[str, set[Version]])
 
     def is_argument(self, name: str) -> bool:
-        """Whether a captured cell takes what this name holds as an argument."""
+        """Return whether a captured cell takes what this name holds as an argument."""
         return self.kinds.get(name, FUNCTION) != FUNCTION
 
     def is_free(self, name: str) -> bool:
-        """Whether nothing has bound the name so far, and Python does not either."""
+        """Return whether nothing has bound the name so far, and Python does not either."""
         return name not in self.kinds and not hasattr(builtins, name)
 
     def version(self, name: str) -> Version:
-        """A name with how often it has been bound."""
+        """Return a name with how often it has been bound."""
         return name, self.versions.get(name, 0)
 
     def plain(self, tree: ast.Module, parsed: Parsed) -> None:
@@ -66,7 +66,7 @@ class Scope:
 
 
 def _kinds(tree: ast.Module) -> dict[str, str]:
-    """What is bound at the top of a cell to something other than a value."""
+    """Return what is bound at the top of a cell to something other than a value."""
     found: dict[str, str] = {}
     for statement in tree.body:
         if isinstance(statement, _DEFINING):
@@ -105,7 +105,7 @@ def _makes_function(value: ast.expr) -> bool:
 
 
 def bound_by(statement: ast.stmt) -> set[str]:
-    """The names that a statement at the top of a cell defines or imports."""
+    """Return the names that a statement at the top of a cell defines or imports."""
     if isinstance(statement, _DEFINING):
         return {statement.name}
     if isinstance(statement, ast.Import | ast.ImportFrom):
@@ -116,13 +116,13 @@ def bound_by(statement: ast.stmt) -> set[str]:
 
 
 def is_no_number(value: ast.expr) -> bool:
-    """Whether an expression is text, bytes, None or a function, as far as its syntax shows."""
+    """Return whether an expression is text, bytes, None or a function, as far as its syntax shows."""
     text = isinstance(value, ast.Constant) and isinstance(value.value, str | bytes | None)
     return text or isinstance(value, ast.Lambda | ast.JoinedStr)
 
 
 def always_bound(statements: list[ast.stmt]) -> set[str]:
-    """The names that statements bind whichever way of a branch is taken; loops are taken to run."""
+    """Return the names that statements bind whichever way of a branch is taken; loops are taken to run."""
     found: set[str] = set()
     for statement in statements:
         if isinstance(statement, ast.If):

@@ -57,18 +57,18 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """What errors call it."""
+        """Return what errors call it."""
         lines = [self.magic, *self.text.splitlines()]
         first = next((line.strip() for line in lines if line.strip()), "")
         return f"code cell {self.number} ({first[:60]})"
 
     def error(self, message: str, hint: str = "") -> ExportError:
-        """An error that names the cell."""
+        """Return an error that names the cell."""
         return ExportError(f"{self.label}: {message}", hint)
 
 
 def read_cells(cells: Sequence[Any]) -> list[Cell]:
-    """The cells of a notebook.
+    """Return the cells of a notebook.
 
     Raises
     ------
@@ -170,7 +170,7 @@ class Lines:
         return "\n".join(line for line in lines if line != _DROPPED)
 
     def _stand_in(self, name: str, argument: str, *, standing: bool) -> str | None:
-        """What a line becomes; None where it may stay."""
+        """Return what a line becomes, or None where it may stay."""
         written = f"%{name} {argument}".rstrip() if name != "!" else f"!{argument}"
         if name in {"load_ext", "reload_ext"} and argument.split()[:1] == ["tensormagic"]:
             return _DROPPED if standing else "None"
@@ -207,7 +207,7 @@ def _comment(text: str) -> str:
 
 
 def _calls(tree: ast.AST) -> Iterator[tuple[ast.Expr | ast.Call, str, str]]:
-    """The calls that IPython makes of its lines: the statement or the call, the magic (``!`` for the system's), its text."""
+    """Yield the calls that IPython makes of its lines: the statement or the call, the magic (``!`` for the system's), its text."""
     calls = {id(n.value): n for n in ast.walk(tree) if isinstance(n, ast.Expr)}
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_shell(node.func.value)):

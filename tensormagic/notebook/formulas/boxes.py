@@ -77,7 +77,7 @@ class Box:
     marks: tuple[_Mark, ...] = ()
 
     def at(self, x: float, y: float) -> tuple[_Mark, ...]:
-        """The marks, moved to the right and down."""
+        """Return the marks, moved to the right and down."""
         return tuple(_Mark(m.x + x, m.y + y, m.element, m.attributes, m.text) for m in self.marks)
 
 
@@ -118,7 +118,7 @@ def _thickness(size: float) -> float:
 
 
 def _axis(size: float) -> float:
-    """How far above the baseline the middle of signs is."""
+    """Return how far above the baseline the middle of signs is."""
     return 0.26 * size
 
 
@@ -134,7 +134,7 @@ def beside(boxes: Sequence[Box]) -> Box:
 
 
 def fraction(top: Box, bottom: Box, size: float) -> Box:
-    """One box over another, with a rule between them."""
+    """Return one box over another, with a rule between them."""
     width, gap, axis = max(top.width, bottom.width) + 0.2 * size, 0.14 * size, _axis(size)
     up = axis + gap + top.descent
     down = gap + bottom.ascent - axis
@@ -149,7 +149,7 @@ def fraction(top: Box, bottom: Box, size: float) -> Box:
 
 
 def scripts(base: Box, above: Box | None, below: Box | None, size: float) -> Box:
-    """A box with an exponent, an index, or both."""
+    """Return a box with an exponent, an index, or both."""
     marks, width, ascent, descent = list(base.marks), 0.0, base.ascent, base.descent
     up = max(0.36 * size, base.ascent - 0.32 * size)
     down = max(0.16 * size, base.descent - 0.02 * size)
@@ -167,7 +167,7 @@ def scripts(base: Box, above: Box | None, below: Box | None, size: float) -> Box
 
 
 def under(base: Box, below: Box, size: float) -> Box:
-    """A box with another below it, in the middle."""
+    """Return a box with another below it, in the middle."""
     width = max(base.width, below.width)
     down = base.descent + 0.12 * size + below.ascent
     marks = (*base.at((width - base.width) / 2, 0), *below.at((width - below.width) / 2, down))
@@ -178,7 +178,7 @@ def under(base: Box, below: Box, size: float) -> Box:
 
 
 def _crescent(width: float, tall: float, thick: float) -> _Mark:
-    """A bracket that is thick in the middle: it opens to the right, or to the left where its width is negative."""
+    """Return a bracket that is thick in the middle: it opens to the right, or to the left where its width is negative."""
     way = 1 if width > 0 else -1
     outer, inner = -width, -width + 2 * thick * way
     return _path(
@@ -196,7 +196,7 @@ def _brace(width: float, tall: float) -> str:
 
 
 def _fence(sign: str, tall: float, size: float) -> tuple[float, _Mark | None]:
-    """The width of a fence, and the fence, from its upper left corner."""
+    """Return the width of a fence, and the fence, from its upper left corner."""
     width = {"": 0.0, "|": 0.26, "{": 0.55}.get(sign, 0.34) * size
     pad, across, line = 0.07 * size, width - 0.14 * size, _thickness(size)
     if sign in {"(", ")"}:
@@ -218,7 +218,7 @@ def _fence(sign: str, tall: float, size: float) -> tuple[float, _Mark | None]:
 
 
 def between(left: str, body: Box, right: str, size: float) -> Box:
-    """A box between fences as tall as itself: ``( ) [ ] ⌊ ⌋ ⌈ ⌉ | {``, or nothing."""
+    """Return a box between fences as tall as itself: ``( ) [ ] ⌊ ⌋ ⌈ ⌉ | {``, or nothing."""
     axis = _axis(size)
     half = max(body.ascent - axis, body.descent + axis, 0.5 * size)
     (before, opening), (after, closing) = (_fence(sign, 2 * half, size) for sign in (left, right))
@@ -230,7 +230,7 @@ def between(left: str, body: Box, right: str, size: float) -> Box:
 
 
 def root(body: Box, size: float) -> Box:
-    """A square root."""
+    """Return a square root."""
     tall = body.ascent + body.descent + 0.16 * size
     hook, line = 0.62 * size, _thickness(size)
     d = (
@@ -243,7 +243,7 @@ def root(body: Box, size: float) -> Box:
 
 
 def overlined(body: Box, size: float) -> Box:
-    """A box under a rule."""
+    """Return a box under a rule."""
     up = body.ascent + 0.1 * size
     return Box(body.width, up + _thickness(size), body.descent, (*body.marks, *_rule(body.width, size).at(0, -up)))
 
@@ -261,7 +261,7 @@ _BIG = {  # in a square of one by one
 
 
 def big(sign: str, size: float, *, tall: bool) -> Box:
-    """One of ``∑ ∏ ⋁ ⋀``, as large as it stands alone or beside text."""
+    """Return one of ``∑ ∏ ⋁ ⋀``, as large as it stands alone or beside text."""
     high = (1.35 if tall else 0.95) * size
     wide = 0.78 * high
     axis, pad = _axis(size), 0.06 * size
@@ -270,7 +270,7 @@ def big(sign: str, size: float, *, tall: bool) -> Box:
 
 
 def _scaled(path: str, wide: float, high: float) -> list[str]:
-    """The letters and pairs of a path, each pair made as large as the sign is."""
+    """Return the letters and pairs of a path, each pair made as large as the sign is."""
     parts, found = path.split(), list[str]()
     while parts:
         if parts[0].isalpha():
@@ -302,7 +302,7 @@ def grid(rows: Sequence[Sequence[Box]], right: Sequence[bool], *, across: float,
 
 
 def drawing(box: Box, title: str) -> str:
-    """A box as a standalone SVG with a title."""
+    """Return a box as a standalone SVG with a title."""
     wide, tall = box.width + 2 * _MARGIN, box.ascent + box.descent + 2 * _MARGIN
     ink = LIGHT["ink"]
     colours = f".ground{{fill:{LIGHT['ground']}}}\ntext,path{{fill:{ink}}}\n.line{{fill:none;stroke:{ink}}}"

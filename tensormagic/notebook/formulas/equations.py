@@ -75,7 +75,7 @@ class Formula:
 
     @property
     def latex(self) -> str:
-        r"""The equations in LaTeX, one under the other, as text to paste into a paper.
+        r"""Return the equations in LaTeX, one under the other, as text to paste into a paper.
 
         Examples
         --------
@@ -106,7 +106,7 @@ class Formula:
         return f"$\\displaystyle {self.latex}$"
 
     def _repr_svg_(self) -> str:
-        """The picture, which pages show that have no MathJax: those that nbconvert makes, read without a network."""
+        """Return the picture, which pages show that have no MathJax: those that nbconvert makes, read without a network."""
         return typeset(self.latex, str(self))
 
 
@@ -130,7 +130,7 @@ def _length(note: str) -> int:
 
 
 def _note(text: str) -> str:
-    """A note in LaTeX: sizes as mathematics, the rest as words."""
+    """Return a note in LaTeX: sizes as mathematics, the rest as words."""
     if text == _SIGMOID:
         return r"\sigma(x) = 1 / (1 + e^{-x})"
     if text == _EACH:
@@ -144,14 +144,14 @@ def _note(text: str) -> str:
 
 
 def inputs_of(value: Tensor) -> list[str]:
-    """The names of the floating inputs that a value depends on, each once."""
+    """Return the names of the floating inputs that a value depends on, each once."""
     found = [n for n in topological([value.node]) if n.op is INPUT and n.type.dtype.kind in "fc"]
     names = [n["source"].name for n in found]
     return [n for n in dict.fromkeys(names) if names.count(n) == 1 and n.isidentifier()]
 
 
 def formula_here(value: Tensor, name: str = "", wrt: Iterable[str] = ()) -> Formula:
-    """The formula of a value as by :func:`formula_of`, with the variables of the running notebook, if there is one.
+    """Return the formula of a value as by :func:`formula_of`, with the variables of the running notebook, if there is one.
 
     Raises
     ------
@@ -177,7 +177,7 @@ def formula_here(value: Tensor, name: str = "", wrt: Iterable[str] = ()) -> Form
 def formula_of(
     value: Tensor, name: str = "value", variables: Mapping[str, Any] | None = None, wrt: Iterable[str] = ()
 ) -> Formula:
-    """The formula of a lazy value, and of its gradients. Nothing is computed.
+    """Return the formula of a lazy value, and of its gradients. Nothing is computed.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ _Written = tuple[
 
 
 def _fewest_cases(value: Tensor, parameter: str, slope: Tensor) -> _Written:
-    """A gradient rewritten by the set of rules that leaves the fewest case distinctions: those for accuracy add some."""
+    """Return a gradient rewritten by the set of rules that leaves the fewest case distinctions: those for accuracy add some."""
     level = config.level(value.level)
     base, off = parted(level)
     found = _written(value, slope, level)
@@ -228,20 +228,20 @@ def _fewest_cases(value: Tensor, parameter: str, slope: Tensor) -> _Written:
 
 
 def _written(value: Tensor, slope: Tensor, level: str) -> _Written:
-    """The graph of a gradient, closed over its inputs and simplified by rules, with the user's own nodes."""
+    """Return the graph of a gradient, closed over its inputs and simplified by rules, with the user's own nodes."""
     closed = session.close_over([slope.node], use_values=False)
     own = {closed.mapping[n] for n in topological([value.node]) if n in closed.mapping}
     return closed, session.executable(closed.graph, level).graph, own
 
 
 def _cases(written: _Written) -> int:
-    """The number of case distinctions, without those that only guard against infinities and are not written."""
+    """Return the number of case distinctions, without those that only guard against infinities and are not written."""
     _, graph, own = written
     return sum(node.op is where and not guards_infinity(node, own) for node in graph.nodes)
 
 
 def _gradient(value: Tensor, parameter: str) -> Tensor | None:
-    """The gradient of a real number; None for other values, and if the graph is too large."""
+    """Return the gradient of a real number, or None for other values, and if the graph is too large."""
     if value.type.shape or value.type.dtype.kind != "f":
         return None
     if len(topological([value.node])) > MOST_DIFFERENTIATED:
@@ -267,7 +267,7 @@ class _Letters:
         self._axes: dict[tuple[str, int], str] = {}  # the letter of an input's extent
 
     def of(self, closed: Closed, graph: Graph) -> Callable[[Symbol, set[str]], str]:
-        """What gives the letters in one graph, whose symbols are its own: they are known by the inputs' axes."""
+        """Return what gives the letters in one graph, whose symbols are its own: they are known by the inputs' axes."""
         axes: dict[Symbol, list[tuple[str, int]]] = {}
         for p, leaf in zip(graph.parameters, closed.leaves, strict=True):
             for k, extent in enumerate(p.type.shape):
@@ -302,7 +302,7 @@ class _Page:
         self._elsewhere: dict[str, list[str]] = {}  # names whose formulas are left out, by cell
 
     def formula(self) -> Formula:
-        """The finished page."""
+        """Return the finished page."""
         text = " ".join(f"{plain(left)} = {plain(right)}" for left, right in self.lines)
         notes = [f"{letter} = {number}" for letter, number in self._letters.numbers.items()]
         notes += ["indices from 0"] * bool(re.search(r"_\{|\[", text)) + [_SIGMOID] * ("σ(" in text)
@@ -363,20 +363,20 @@ class _Page:
 
 
 def _cell(lens: site.Lens, node: Node) -> str:
-    """The cell that a node was written in, the newest one."""
+    """Return the cell that a node was written in, the newest one."""
     spans = [s for s in lens.of(node) if s.role == "value"]
     return max(spans, key=lambda s: s.run).cell if spans else ""
 
 
 def _is_cut(part: Any) -> bool:
-    """Whether something is left out in an expression."""
+    """Return whether something is left out in an expression."""
     if isinstance(part, tuple):
         return any(map(_is_cut, part))
     return isinstance(part, Cut) or (isinstance(part, Expression) and any(map(_is_cut, vars(part).values())))
 
 
 def _fitting(writer: Writer, node: Node) -> tuple[tuple[str, ...], Expression]:
-    """A formula, cut where no line of it would end on the page."""
+    """Return a formula, cut where no line of it would end on the page."""
     used, blocks, parts = dict(writer.used), set(writer.blocks), MOST
     while True:
         letters, right = writer.formula(node, parts)
@@ -389,7 +389,7 @@ def _fitting(writer: Writer, node: Node) -> tuple[tuple[str, ...], Expression]:
 
 
 def _names(shown: _Shown, named: Mapping[str, Node]) -> dict[Node, str]:
-    """What the nodes of a graph are called: its inputs, and variables of the notebook."""
+    """Return what the nodes of a graph are called: its inputs, and variables of the notebook."""
     leaves = dict(zip(shown.graph.parameters, shown.closed.leaves, strict=True))
     whose = {node: name for name, node in reversed(list(named.items()))}
     names: dict[Node, str] = {}
@@ -407,7 +407,7 @@ def _names(shown: _Shown, named: Mapping[str, Node]) -> dict[Node, str]:
 
 
 def _sizes(closed: Closed, graph: Graph) -> dict[Any, int]:
-    """What the sizes are, as far as the inputs say it."""
+    """Return what the sizes are, as far as the inputs say it."""
     sources: list[Any] = [leaf.params.get("source") for leaf in closed.leaves]
     shapes = [() if source is None else np.shape(source.value) for source in sources]
     try:

@@ -135,7 +135,7 @@ class Writer(Places):
         }
 
     def formula(self, node: Node, parts: int = MOST) -> tuple[tuple[str, ...], Expression]:
-        """The formula of ``node`` itself, cut below so many parts, with the letters of the indices that it is written with."""
+        """Return the formula of ``node`` itself, cut below so many parts, with the letters of the indices that it is written with."""
         self._root = node
         self._most = self._depth(node, parts)
         if self._is_whole(node):
@@ -144,7 +144,7 @@ class Writer(Places):
         return letters, self.write(node, tuple(map(Index, letters)), 0)
 
     def _depth(self, root: Node, most: int) -> int:
-        """How deep a formula may go, so that it keeps to its number of parts."""
+        """Return how deep a formula may go, so that it keeps to its number of parts."""
         level, parts, depth = Counter([seen(root)]), 0, 0
         while level and parts + level.total() <= most:
             parts += level.total()
@@ -160,7 +160,7 @@ class Writer(Places):
     # nodes ------------------------------------------------------------------------------------------------------------
 
     def write(self, node: Node, index: _Indices, depth: int) -> Expression:
-        """A node: the whole of it, or the element at ``index``."""
+        """Return a node: the whole of it, or the element at ``index``."""
         node = seen(node)
         if node in self.names and node is not self._root:
             self.used.setdefault(node)
@@ -210,7 +210,7 @@ class Writer(Places):
         return POINTWISE[op](*written) if op in POINTWISE else Call(op.name, tuple(written))
 
     def _choice(self, node: Node, index: _Indices, depth: int) -> Expression:
-        """One of two; inside each it is known whether the condition holds."""
+        """Return one of two; inside each it is known whether the condition holds."""
         first, then, otherwise = node.args
         condition = narrow(first)
         if self._guards(node):
@@ -233,7 +233,7 @@ class Writer(Places):
         return self._own is not None and guards_infinity(node, self._own)
 
     def _product(self, node: Node, depth: int) -> Expression:
-        """A product of whole arrays: the numbers first, then the arrays, element by element."""
+        """Return a product of whole arrays: the numbers first, then the arrays, element by element."""
         numbers, arrays, pending = list[Expression](), list[Expression](), [node]
         while pending:
             part = seen(pending.pop())
@@ -255,7 +255,7 @@ class Writer(Places):
         return self.write(node.args[0], move.index(node, index), depth)
 
     def _row(self, node: Node, index: tuple[Index, ...]) -> tuple[Index, ...] | None:
-        """The index before a reshape that flattens an array, or gives a vector the shape of one; None for other reshapes."""
+        """Return the index before a reshape that flattens an array, or gives a vector the shape of one, or None for other reshapes."""
         letters = [i.variable or "" for i in index]
         if len(index) == 1 and letters[0] in self._rows:
             return tuple(map(Index, self._rows[letters[0]]))
@@ -319,7 +319,7 @@ class Writer(Places):
         return Big(node.op.name, tuple(bounds), body)
 
     def _running(self, node: Node, index: _Indices, depth: int) -> Expression:
-        """A cumulative sum or the like: over all up to the index."""
+        """Return a cumulative sum or the like: over all up to the index."""
         (axis,) = node["axes"]
         if index is None:
             return self._call(node, index, depth)
@@ -394,7 +394,7 @@ class Writer(Places):
         return self._part(times([inverse, *written[1:]], "matrix"), index)
 
     def _stored(self, node: Node, index: _Indices, depth: int) -> Expression:
-        """A part that stands, or is added, in a larger array."""
+        """Return a part that stands, or is added, in a larger array."""
         base, part = node.args
         if index is None or any(step != 1 for _, _, step in node["slices"]):
             return self._call(node, index, depth)
@@ -422,7 +422,7 @@ class Writer(Places):
     # what may be written whole ----------------------------------------------------------------------------------------
 
     def _is_whole(self, node: Node) -> bool:
-        """Whether a node can be written without indices and still be understood."""
+        """Return whether a node can be written without indices and still be understood."""
         pending, met = [node], set[Node]()
         while pending:
             part = seen(pending.pop())
@@ -437,7 +437,7 @@ class Writer(Places):
         return True
 
     def _may_be_whole(self, node: Node) -> bool:
-        """Whether the op itself can be; its operands are another matter."""
+        """Return whether the op itself can be; its operands are another matter."""
         kind = node.op.kind
         if node.op is TRANSPOSE:
             return node.type.ndim == 2
@@ -472,7 +472,7 @@ class Writer(Places):
         return self.size(moved + index.offset)
 
     def size(self, size: Size, depth: int = 0) -> Expression:
-        """A size, with a letter for every extent."""
+        """Return a size, with a letter for every extent."""
         if not isinstance(size, Dim):
             return Number(size)
         terms: list[Expression] = []

@@ -50,7 +50,7 @@ class Iteration:
 
     @property
     def _foreign(self) -> list[tuple[Node, Node]]:
-        """The body's parameters that are bound to values from outside the loop, with these values."""
+        """Return the body's parameters that are bound to values from outside the loop, with these values."""
         first = self._first + self.loop["carries"]
         return list(zip(self.loop["body"].parameters[first:], self.loop.args[first:], strict=True))
 
@@ -63,14 +63,14 @@ class Iteration:
         return all(self._keeps(self._order, at, self._carried) for at in range(len(self.names)))
 
     def is_written(self, names: Container[Node]) -> bool:
-        """Whether there are lines for it: of arrays from outside the names are known, and arrays are changed one after the other."""
+        """Return whether there are lines for it: of arrays from outside the names are known, and arrays are changed one after the other."""
         results = [self.loop["body"].results[k] for k in self.names]
         needed = set(topological(results))
         known = all(not narrow(v).type.shape or v in names for p, v in self._foreign if p in needed)
         return known and (self._is_in_order() or not any(r.type.shape for r in results))
 
     def lines(self, around: Writer) -> Iterator[Line]:
-        """The lines of the loop; ``around`` is the writer that names outer values and sizes."""
+        """Yield the lines of the loop; ``around`` is the writer that names outer values and sizes."""
         write = _outside(around)
         body: Graph = self.loop["body"]
         made = {body.results[k]: name for k, name in self.names.items()}
@@ -93,7 +93,7 @@ class Iteration:
             yield Next(Row(tuple(Name(self.names[k]) for k in order))), Row(tuple(right for _, right in written))
 
     def _letters(self, around: Writer) -> Callable[[Symbol, set[str]], str]:
-        """A function that gives sizes their letters; the body's own symbols are translated by the loop's operands."""
+        """Return a function that gives sizes their letters; the body's own symbols are translated by the loop's operands."""
         sizes: dict[Symbol, Size] = {}
         for parameter, value in zip(self.loop["body"].parameters, self.loop.args, strict=True):
             for inner, outer in zip(parameter.type.shape, value.type.shape, strict=False):
@@ -110,7 +110,7 @@ class Iteration:
         return letter
 
     def _keeps(self, order: Sequence[int], at: int, carried: Sequence[Node]) -> bool:
-        """Whether a line can come after the lines before: it reads no variable that they change, except their results."""
+        """Return whether a line can come after the lines before: it reads no variable that they change, except their results."""
         results = self.loop["body"].results
         before = {results[k] for k in order[:at]}
         inner = topological([results[order[at]]], stop=lambda node: node in before)
@@ -145,7 +145,7 @@ def iterations(graph: Graph, naming: Naming) -> dict[Node, Iteration]:
 
 
 def _outside(writer: Writer) -> Callable[[Node], Expression | None]:
-    """What writes the values that a loop has from outside: numbers, and arrays with names."""
+    """Return what writes the values that a loop has from outside: numbers, and arrays with names."""
 
     def write(node: Node) -> Expression | None:
         if not narrow(node).type.shape:

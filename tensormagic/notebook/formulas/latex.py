@@ -218,7 +218,7 @@ _JOINED = {"": r"\,", "each": r" \odot ", "matrix": r"\,"}
 
 
 def _shortened(text: str) -> str:
-    """A name in one line, cut if it is long, without control characters such as those that change the text direction."""
+    """Return a name in one line, cut if it is long, without control characters such as those that change the text direction."""
     kept = "".join(" " if c.isspace() else c for c in text[: 4 * MOST_NAME] if unicodedata.category(c) not in _TURNING)
     return kept if len(kept) <= MOST_NAME and len(text) <= 4 * MOST_NAME else kept[: MOST_NAME - 1] + "…"
 
@@ -227,7 +227,7 @@ _TURNING = {"Cf", "Cs", "Co"}
 
 
 def name_in_latex(text: str) -> str:
-    r"""A name as mathematics writes it: one letter is slanted, longer ones are upright, ``x_1`` has an index.
+    r"""Return a name as mathematics writes it: one letter is slanted, longer ones are upright, ``x_1`` has an index.
 
     Examples
     --------
@@ -249,7 +249,7 @@ def name_in_latex(text: str) -> str:
 
 
 def latex(e: Expression) -> str:
-    r"""A formula in LaTeX, as MathJax and KaTeX read it.
+    r"""Return a formula in LaTeX, as MathJax and KaTeX read it.
 
     Examples
     --------
@@ -265,7 +265,7 @@ def _held(e: Expression, least: int) -> str:
 
 
 def _level(e: Expression) -> int:
-    """How tightly an expression holds together in LaTeX."""
+    """Return how tightly an expression holds together in LaTeX."""
     if isinstance(e, Relation):
         return _RELATION
     if isinstance(e, Add | Negative | Big | Cases) or (isinstance(e, Number) and _is_negative(e.value)):
@@ -318,7 +318,7 @@ def _product_latex(e: Product) -> str:
 
 
 def _least(e: Product, k: int) -> int:
-    """How tightly a factor has to hold together where it stands."""
+    """Return how tightly a factor has to hold together where it stands."""
     factor = e.factors[k]
     if isinstance(factor, Big) and 0 < k == len(e.factors) - 1:
         return _SUM
@@ -404,7 +404,7 @@ _WORDS = {"sqrt": "sqrt", "abs": "abs", "floor": "floor", "ceil": "ceil", "conj"
 
 
 def plain(e: Expression) -> str:
-    """A formula in one line, as near to Python as mathematics allows.
+    """Return a formula in one line, as near to Python as mathematics allows.
 
     Examples
     --------

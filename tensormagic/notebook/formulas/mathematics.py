@@ -28,7 +28,7 @@ from tensormagic.ops.scalars import scalar, special
 
 
 def arguments(written: Iterable[Expression]) -> tuple[Expression, ...]:
-    """What a function is given; several that are left out beside each other are told as one."""
+    """Return what a function is given; several that are left out beside each other are told as one."""
     found: list[Expression] = []
     for part in written:
         if not (isinstance(part, Cut) and found and isinstance(found[-1], Cut)):
@@ -41,7 +41,7 @@ def _is(e: Expression, value: float) -> bool:
 
 
 def plus(left: Expression, right: Expression) -> Expression:
-    """A sum; a negative number is subtracted."""
+    """Return a sum; a negative number is subtracted."""
     if isinstance(right, Number) and not isinstance(right.value, complex) and right.value < 0:
         right = Negative(Number(-right.value))
     if _is(left, 0) or _is(right, 0):
@@ -63,7 +63,7 @@ def _minus(left: Expression, right: Expression) -> Expression:
 
 
 def times(factors: Sequence[Expression], sign: Literal["", "each", "matrix"] = "") -> Expression:
-    """A product: the sign in front, then numbers, without ones."""
+    """Return a product: the sign in front, then numbers, without ones."""
     minus, found = False, list[Expression]()
     for factor in factors:
         while isinstance(factor, Negative):
@@ -96,7 +96,7 @@ def _as_one_number(factors: list[Expression]) -> tuple[list[Expression], bool]:
 
 
 def _is_count(e: Expression) -> bool:
-    """Whether an expression is one over a size, or the like."""
+    """Return whether an expression is one over a size, or the like."""
     return isinstance(e, Quotient) and all(isinstance(part, Number | Name) for part in (e.top, e.bottom))
 
 
@@ -114,7 +114,7 @@ def _powers(factors: list[Expression]) -> list[Expression]:
 
 
 def transposed(e: Expression) -> Expression:
-    """The transpose: of a product the product of the transposes, the other way round; twice is nothing."""
+    """Return the transpose: of a product the product of the transposes, the other way round; twice is nothing."""
     if isinstance(e, Transposed) and e.sign == "T":
         return e.base
     if isinstance(e, Product) and e.sign == "matrix":
@@ -123,14 +123,14 @@ def transposed(e: Expression) -> Expression:
 
 
 def _cases(condition: Expression, then: Expression, otherwise: Expression) -> Expression:
-    """A case distinction between two expressions; a square root that is 0 at 0 needs none."""
+    """Return a case distinction between two expressions; a square root that is 0 at 0 needs none."""
     if _is(then, 0) and isinstance(otherwise, Fence) and condition == Relation("==", otherwise.body, Number(0)):
         return otherwise if otherwise.kind == "sqrt" else Cases(condition, then, otherwise)
     return Cases(condition, then, otherwise)
 
 
 def _quotient(top: Expression, bottom: Expression) -> Expression:
-    """A fraction; of a sum over an index one over the divisor times that sum; the sign in front."""
+    """Return a fraction; of a sum over an index one over the divisor times that sum; the sign in front."""
     if isinstance(top, Negative):
         return negative(_quotient(top.body, bottom))
     if isinstance(bottom, Negative):

@@ -51,7 +51,7 @@ class Places:
     # reading ----------------------------------------------------------------------------------------------------------
 
     def gathered(self, node: Node, index: _Indices, depth: int) -> Expression:
-        """An element at a place that an array names."""
+        """Return an element at a place that an array names."""
         if index is None:
             return self._call(node, index, depth)
         x, places = node.args
@@ -69,7 +69,7 @@ class Places:
         return self.write(x, (*before, self._place(places, own, depth), *behind), depth + 1)
 
     def _place(self, places: Node, own: tuple[Index, ...], depth: int) -> Index:
-        """An index that is computed."""
+        """Return an index that is computed."""
         key = f"[{len(self._bound)}]"
         self._bound[key] = self._named(places, own, depth)
         return Index(key)
@@ -80,14 +80,14 @@ class Places:
     # storing ----------------------------------------------------------------------------------------------------------
 
     def scattered(self, node: Node, index: _Indices, depth: int) -> Expression:
-        """An element of an array that is added to at places, along its first axis."""
+        """Return an element of an array that is added to at places, along its first axis."""
         made = None
         if index is not None and not node["axis"]:
             made = self._added(node, [node.args[1]], node.type.shape, index, depth)
         return made or self._call(node, index, depth)
 
     def stored_apart(self, node: Node, index: tuple[Index, ...], depth: int) -> Expression | None:
-        """The element of an array scattered into flat and then reshaped along its first axes; None for other reshapes."""
+        """Return the element of an array scattered into flat and then reshaped along its first axes, or None for other reshapes."""
         inside = seen(node.args[0])
         if inside.op not in {SCATTER_ADD, SCATTER_SET} or inside["axis"]:
             return None
@@ -97,7 +97,7 @@ class Places:
     def _added(
         self, node: Node, parts: Sequence[Node], shape: tuple[Size, ...], index: tuple[Index, ...], depth: int
     ) -> Expression | None:
-        """The element at an index of a scatter: a sum over the stored values whose position matches. An ``arange`` needs no sum."""
+        """Return the element at an index of a scatter: a sum over the stored values whose position matches. An ``arange`` needs no sum."""
         base, places, values = node.args
         zero, one = constant_value(base), constant_value(values)
         marks = node.op is SCATTER_SET and zero is not None and not zero.any() and one is not None and one.all()
@@ -129,12 +129,12 @@ class Places:
 
 
 def _apart(x: Node, places: Node) -> list[Node] | None:
-    """The indices of an array that ``x`` has with its first axes as one."""
+    """Return the indices of an array that ``x`` has with its first axes as one."""
     return _divided(x.args[0].type.shape, x.type.shape, places)
 
 
 def _divided(shape: tuple[Size, ...], joined: tuple[Size, ...], places: Node) -> list[Node] | None:
-    """The indices into the first axes of a shape, where places are in these as one.
+    """Return the indices into the first axes of a shape, where places are in these as one.
 
     Nothing where the places are not what :func:`tensormagic.ops.indices.position.merged` makes of indices.
     """
@@ -147,7 +147,7 @@ def _divided(shape: tuple[Size, ...], joined: tuple[Size, ...], places: Node) ->
 
 
 def _indices(flat: Node, extents: Sequence[Size]) -> list[Node] | None:
-    """The indices that were merged: each but the first is added to those before it, times the extent of its axis."""
+    """Return the indices that were merged: each but the first is added to those before it, times the extent of its axis."""
     found: list[Node] = []
     for extent in reversed(extents):
         flat = _spread(flat)
@@ -162,7 +162,7 @@ def _indices(flat: Node, extents: Sequence[Size]) -> list[Node] | None:
 
 
 def _is(node: Node, extent: Size) -> bool:
-    """Whether a node is the number that an extent is."""
+    """Return whether a node is the number that an extent is."""
     node = _spread(node)
     return node["size"] == extent if node.op is SIZE else constant_value(node) == extent
 
@@ -174,6 +174,6 @@ def _spread(node: Node) -> Node:
 
 
 def _index(position: Node) -> Node:
-    """The index of a position: it counts from the end where it is negative."""
+    """Return the index of a position: it counts from the end where it is negative."""
     position = _spread(position)
     return _spread(position.args[0]) if position.op is POSITION else position

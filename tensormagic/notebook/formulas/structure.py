@@ -76,19 +76,19 @@ _SEEN_THROUGH: dict[Operation, int] = {ASTYPE: 0, FORM: 0, POSITION: 0, REQUIRE:
 
 
 def takes_together(node: Node) -> bool:
-    """Whether a node takes the elements along axes together, which are then written with letters of their own."""
+    """Return whether a node takes the elements along axes together, which are then written with letters of their own."""
     return isinstance(node.op, Fold) and not isinstance(node.op, Row)
 
 
 def seen(node: Node) -> Node:
-    """A node behind casts and checks, which are not written."""
+    """Return a node behind casts and checks, which are not written."""
     while node.op in _SEEN_THROUGH and node.args:
         node = node.args[_SEEN_THROUGH[node.op]]
     return node
 
 
 def narrow(node: Node) -> Node:
-    """A node without the broadcasts that spread a number over an array."""
+    """Return a node without the broadcasts that spread a number over an array."""
     node = seen(node)
     while node.op is BROADCAST and not node.args[0].type.shape:
         node = seen(node.args[0])
@@ -96,12 +96,12 @@ def narrow(node: Node) -> Node:
 
 
 def is_column(node: Node) -> bool:
-    """Whether a node is a vector with a second axis."""
+    """Return whether a node is a vector with a second axis."""
     return node.op is RESHAPE and node["shape"][1:] == (1,) and node.args[0].type.ndim == 1
 
 
 def in_a_row(node: Node) -> tuple[Size, ...] | None:
-    """The common shape of the arrays that a flat vector is made from; None if there are others."""
+    """Return the common shape of the arrays that a flat vector is made from, or None if there are others."""
     found: set[tuple[Size, ...]] = set()
     pending = [node]
     while pending:
@@ -116,7 +116,7 @@ def in_a_row(node: Node) -> tuple[Size, ...] | None:
 
 
 def is_scaled(node: Node) -> bool:
-    """Whether a node is an array times a number, as a contraction."""
+    """Return whether a node is an array times a number, as a contraction."""
     if node.op is not CONTRACT:
         return False
     (left, right), out = split(node["subscripts"])
@@ -124,7 +124,7 @@ def is_scaled(node: Node) -> bool:
 
 
 def matrix_factors(node: Node) -> list[tuple[Node, bool]] | None:
-    """A contraction as a product of matrices and vectors: each factor, and whether it is transposed."""
+    """Return a contraction as a product of matrices and vectors: each factor, and whether it is transposed."""
     (left, right), out = split(node["subscripts"])
     if not left or not right:
         pair = node.args if not left else node.args[::-1]
@@ -153,7 +153,7 @@ def matrix_factors(node: Node) -> list[tuple[Node, bool]] | None:
 
 
 def guards_infinity(node: Node, own: Container[Node]) -> bool:
-    """Whether a node is one of two cases, and the first is only for infinite numbers, which the user did not ask for."""
+    """Return whether a node is one of two cases, and the first is only for infinite numbers, which the user did not ask for."""
     if node.op is not where:
         return False
     condition = narrow(node.args[0])
@@ -161,7 +161,7 @@ def guards_infinity(node: Node, own: Container[Node]) -> bool:
 
 
 def guards_untouched(node: Node, own: Container[Node]) -> bool:
-    """Whether a ``where`` selects 0 at elements that a store did not touch, where the derivative is 0 for finite numbers anyway."""
+    """Return whether a ``where`` selects 0 at elements that a store did not touch, where the derivative is 0 for finite numbers anyway."""
     condition = narrow(node.args[0])
     marks = seen(condition.args[0]) if condition.op is RESHAPE else condition
     zero = constant_value(narrow(node.args[2]))

@@ -73,7 +73,7 @@ class _Atom:
 
 
 def typeset(latex: str, title: str) -> str:
-    r"""The picture of a formula, as an SVG that stands alone.
+    r"""Return the picture of a formula, as an SVG that stands alone.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def typeset(latex: str, title: str) -> str:
 
 
 def broken(latex: str, room: float = WIDEST) -> list[tuple[str, float]]:
-    r"""A formula as lines that are not too long, each with its width: broken before a sign between terms, after a comma.
+    r"""Return a formula as lines that are not too long, each with its width: broken before a sign between terms, after a comma.
 
     Where no such place is left, it is broken before a factor in brackets, which then has its sign; else a line is longer
     than there is ``room``.
@@ -148,7 +148,7 @@ def _pieces(atoms: Sequence[_Atom]) -> list[list[_Atom]]:
 
 
 def _read(tokens: Sequence[str]) -> list[_Atom]:
-    """All atoms of a formula."""
+    """Return all atoms of a formula."""
     reader = _Reader(tokens)
     atoms = reader.atoms(_DISPLAY)
     reader.expect("")
@@ -166,7 +166,7 @@ def _line(atoms: Sequence[_Atom], style: int) -> Box:
 
 
 def _gap(left: str, right: str, style: int) -> float:
-    """The space between two kinds of atoms, in em."""
+    """Return the space between two kinds of atoms, in em."""
     if "space" in (left, right):
         return 0.0
     if style < _SCRIPT:
@@ -216,7 +216,7 @@ class _Reader:
             raise UnknownCommandError(f"{found or 'the end'} stands where {piece or 'the end'} is expected")
 
     def _name(self) -> str:
-        """The text between braces, as it stands."""
+        """Return the text between braces, as it stands."""
         self.expect("{")
         found = ""
         while self._next not in {"}", ""}:
@@ -227,7 +227,7 @@ class _Reader:
     # lines ------------------------------------------------------------------------------------------------------------
 
     def atoms(self, style: int) -> list[_Atom]:
-        """What stands in a line, up to what ends it."""
+        """Return what stands in a line, up to what ends it."""
         found: list[_Atom] = []
         while self._next not in _ENDS and not self._next.startswith("\\\\"):
             begin, piece = self._place, self._take()
@@ -244,7 +244,7 @@ class _Reader:
         return found
 
     def _group(self, style: int) -> Box:
-        """What is between braces; without these, one atom."""
+        """Return what is between braces; without these, one atom."""
         if self._next != "{":
             return self._atom(self._take(), style).box
         self._take()
@@ -292,7 +292,7 @@ class _Reader:
         return self._plain(piece, size)
 
     def _plain(self, piece: str, size: float) -> _Atom:
-        """A letter, or a number."""
+        """Return a letter, or a number."""
         while piece[-1].isdigit() or piece[-1] == ".":
             if not (self._next.isdigit() or self._next == "."):
                 break
@@ -338,7 +338,7 @@ class _Reader:
         return _Atom("function", glyphs(self._words(), _SIZES[style]), under=True)
 
     def _words(self) -> str:
-        """The text between braces, unescaped."""
+        """Return the text between braces, unescaped."""
         self.expect("{")
         found = ""
         while self._next not in {"}", ""}:

@@ -35,7 +35,7 @@ _LONGEST = 40  # of an expression that stands for its value's name
 
 
 def live(shown: Any, /, **ranges: Any) -> LiveView:
-    """A live view of a function, or of a lazy value as a function of its inputs; see ``tm.live``."""
+    """Return a live view of a function, or of a lazy value as a function of its inputs; see ``tm.live``."""
     if not ranges:
         raise TypeError("tm.live takes at least one range, as in tm.live(f, a=(0, 10))")
     space = notebook_variables()
@@ -63,7 +63,7 @@ def live(shown: Any, /, **ranges: Any) -> LiveView:
 
 
 def _named(shown: Any, names: list[str]) -> Any:
-    """The same; a function of NumPy that takes its arguments by position alone takes them by these names, in their order."""
+    """Return the same; a function of NumPy that takes its arguments by position alone takes them by these names, in their order."""
     if not isinstance(shown, np.ufunc):
         return shown
     if len(names) != shown.nin:
@@ -77,7 +77,7 @@ def _named(shown: Any, names: list[str]) -> Any:
 
 
 def _axis_of(ranges: dict[str, Any]) -> tuple[str, Sequence[float]]:
-    """The vector given as ``x=``, whose numbers are the horizontal axis and no parameter; empty if ``x=`` is a range."""
+    """Return the vector given as ``x=``, whose numbers are the horizontal axis and no parameter; empty if ``x=`` is a range."""
     given = ranges.get("x")
     if isinstance(given, Tensor | np.ndarray) and np.ndim(given) == 1:
         name = next((n for n, v in notebook_variables().items() if v is given and not n.startswith("_")), "x")
@@ -111,7 +111,7 @@ def _parameter(name: str, given: Any, start: Any) -> Parameter:
 
 
 def _starts(function: Any) -> dict[str, Any]:
-    """Where parameters start: at the defaults of a function, or at the notebook's variables that a cell would read."""
+    """Return where parameters start: at the defaults of a function, or at the notebook's variables that a cell would read."""
     shell = get_ipython()
     if isinstance(function, Function) and function.fills and shell is not None:
         found = {n: shell.user_ns[n] for n in function.parameters if n in shell.user_ns}
@@ -148,7 +148,7 @@ def missing_names(code: Code, options: Options, space: Mapping[str, Any]) -> dic
 
 
 def view_of_cell(code: Code, options: Options, shell: Any) -> LiveView:
-    """The view that ``--live`` asks for; variables that are no parameters are read from the notebook.
+    """Return the view that ``--live`` asks for; variables that are no parameters are read from the notebook.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def view_of_cell(code: Code, options: Options, shell: Any) -> LiveView:
 
 
 def _axis(shape: tuple[int, ...], names: Iterable[str], space: Mapping[str, Any]) -> str:
-    """The one array that a cell reads which goes upwards and has as many elements as its value: what a curve is drawn over."""
+    """Return the one array that a cell reads which goes upwards and has as many elements as its value: what a curve is drawn over."""
     found: list[str] = []
     for name in names:
         given = space.get(name)
@@ -205,7 +205,7 @@ def _of_options(code: Code, options: Options, space: Mapping[str, Any]) -> list[
 
 
 def _title(code: Code) -> str:
-    """The name of the cell's value, or its expression; empty if that is long, since the cell shows it."""
+    """Return the name of the cell's value, or its expression; empty if that is long, since the cell shows it."""
     if code.parsed.last_name and code.last is None:
         return code.parsed.last_name
     last = ast.parse(code.cell.source).body[-1]
@@ -229,6 +229,6 @@ class LiveReport(Report):
         return super().__repr__() if view is None else view.text
 
     def bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The display in every form."""
+        """Return the display in every form."""
         view = self._view()
         return view.bundle() if view is not None and self._in_page else ({"text/plain": repr(self)}, {})

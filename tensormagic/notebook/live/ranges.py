@@ -44,7 +44,7 @@ class Span:
 
     @property
     def label(self) -> str:
-        """The name, with the place in a vector or a matrix."""
+        """Return the name, with the place in a vector or a matrix."""
         return self.name if self.index is None else f"{self.name}[{', '.join(map(str, self.index))}]"
 
     def grid(self, count: int) -> np.ndarray:
@@ -67,28 +67,28 @@ class Parameter:
 
     @property
     def whole(self) -> bool:
-        """Whether it is a Python int."""
+        """Return whether it is a Python int."""
         return self.spans[0].whole
 
     def argument(self, numbers: Sequence[float]) -> Any:
-        """What the function is called with."""
+        """Return what the function is called with."""
         if self.shape:
             return np.array(numbers, dtype=float).reshape(self.shape)
         return int(numbers[0]) if self.whole else float(numbers[0])
 
     def inside(self, numbers: Sequence[float]) -> list[float]:
-        """The numbers, each at the nearer end of its range where it is outside of that."""
+        """Return the numbers, each at the nearer end of its range where it is outside of that."""
         return [min(max(v, s.low), s.high) for v, s in zip(numbers, self.spans, strict=True)]
 
     def stack(self, columns: Sequence[np.ndarray]) -> np.ndarray:
-        """What the function is called with at several points at once."""
+        """Return what the function is called with at several points at once."""
         if self.shape:
             return np.stack(columns, axis=1).reshape(-1, *self.shape)
         return columns[0].astype(int) if self.whole else columns[0]
 
 
 def parameter(name: str, ends: Sequence[Any], start: Any = None) -> Parameter:
-    """A parameter from ``(low, high)`` or ``(low, high, step)``.
+    """Return a parameter from ``(low, high)`` or ``(low, high, step)``.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def parameter(name: str, ends: Sequence[Any], start: Any = None) -> Parameter:
 
 
 def widened(ends: Sequence[Any], start: Any) -> Sequence[Any]:
-    """The ends of a range, further apart where a number begins outside; by whole steps where there is a step."""
+    """Return the ends of a range, further apart where a number begins outside; by whole steps where there is a step."""
     number = isinstance(start, int | float | np.integer | np.floating) and math.isfinite(start)
     plain = len(ends) in {2, 3} and all(isinstance(e, int | float) and math.isfinite(e) for e in ends)
     if not number or not plain or ends[0] >= ends[1] or ends[0] <= start <= ends[1]:
@@ -167,5 +167,5 @@ def _span(name: str, index: tuple[int, ...] | None, ends: list[float], whole: bo
 
 
 def _nearest(span: Span, value: float) -> float:
-    """The nearest value that the slider stops at."""
+    """Return the nearest value that the slider stops at."""
     return min(span.low + round((value - span.low) / span.step) * span.step, span.high)

@@ -58,11 +58,11 @@ class Sweep:
     kind = "grid"
 
     def packed(self) -> bytes:
-        """All numbers one after another, as little-endian float64: axes, values, slopes."""
+        """Return all numbers one after another, as little-endian float64: axes, values, slopes."""
         return b"".join(a.astype("<f8").tobytes() for a in (*self.axes, self.values, *(self.slopes or ())))
 
     def steepest(self) -> list[float]:
-        """The largest slope along each axis, without its sign."""
+        """Return the largest slope along each axis, without its sign."""
         return [largest(s) for s in self.slopes or ()]
 
 
@@ -90,18 +90,18 @@ class Star:
     kind = "star"
 
     def packed(self) -> bytes:
-        """All numbers one after another: the centre, axes, values, slopes. Little-endian float64, float32 for arrays."""
+        """Return all numbers one after another: the centre, axes, values, slopes. Little-endian float64, float32 for arrays."""
         kind = "<f8" if self.values.shape[1] == 1 else "<f4"
         parts = [np.array(self.centre), *self.axes, self.values, *([] if self.slopes is None else [self.slopes])]
         return b"".join(a.astype(kind).tobytes() for a in parts)
 
     def steepest(self) -> list[float]:
-        """The largest slope along each axis, without its sign."""
+        """Return the largest slope along each axis, without its sign."""
         return [] if self.slopes is None else [largest(column) for column in self.slopes.T]
 
 
 def largest(values: np.ndarray) -> float:
-    """The largest finite magnitude; 1 where there is none."""
+    """Return the largest finite magnitude; 1 where there is none."""
     found = np.abs(values[np.isfinite(values)])
     return float(found.max()) if found.size and found.max() > 0 else 1.0
 
@@ -194,7 +194,7 @@ class Numbers:
         self._both, self._batched, self._plain = None, {}, _NOTHING
 
     def _shape_of(self, value: Any) -> tuple[int, ...]:
-        """The shape of what the function gives, where that can be shown."""
+        """Return the shape of what the function gives, where that can be shown."""
         shown = (
             np.asarray(value) if isinstance(value, np.ndarray | np.number | np.bool_ | complex | float | int) else None
         )
@@ -216,7 +216,7 @@ class Numbers:
         return ""
 
     def _with_slopes(self) -> Function:
-        """The function that gives the value and its slopes in each parameter."""
+        """Return the function that gives the value and its slopes in each parameter."""
         every = tuple(range(len(self.parameters)))
         if not self.shape:
             return value_and_grad(self._plain, every)
@@ -240,7 +240,7 @@ class Numbers:
 
     @property
     def start(self) -> tuple[float, ...]:
-        """Where the parameters start."""
+        """Return where the parameters start."""
         return tuple(v for p in self.parameters for v in p.start)
 
     def _arguments(self, point: Sequence[float]) -> list[Any]:
@@ -248,7 +248,7 @@ class Numbers:
         return [p.argument([next(rest) for _ in p.spans]) for p in self.parameters]
 
     def at(self, point: Sequence[float]) -> tuple[np.ndarray, np.ndarray | None]:
-        """The value at a point, one number for each span, and the slope of each of its elements along each span."""
+        """Return the value at a point, one number for each span, and the slope of each of its elements along each span."""
         arguments = self._arguments(point)
         if not self.has_slopes or self._both is None:
             value, slopes = self._plain(*arguments), None
@@ -313,7 +313,7 @@ class Numbers:
         return Star(centre, axes, values, None if slopes is None else slopes[:, :, 0])
 
     def _table(self, points: np.ndarray, *, slopes: bool = True) -> tuple[np.ndarray, np.ndarray | None]:
-        """The elements of the value at each point, and their slopes along each span."""
+        """Return the elements of the value at each point, and their slopes along each span."""
         begin, slopes = time.perf_counter(), slopes and self.has_slopes
         most = max((np.size(v) for v in self._held()), default=1)
         chunk = max(_MOST_ELEMENTS // max(most, math.prod(self.shape) * len(self.spans)), 1)
@@ -354,7 +354,7 @@ class Numbers:
     # descent ----------------------------------------------------------------------------------------------------------
 
     def rate(self, sweep: Sweep | Star) -> float:
-        """A rate of descent: where it is steepest, a step is a tenth of a range. One digit."""
+        """Return a rate of descent: where it is steepest, a step is a tenth of a range. One digit."""
         steepest = sweep.steepest()
         if not steepest or self.shape:
             return 0.0
@@ -422,7 +422,7 @@ _SETTLED = (
 
 
 def mark(value: Any) -> Any:
-    """What changes when a value does, by another object or by stores into it."""
+    """Return what changes when a value does, by another object or by stores into it."""
     if isinstance(value, np.ndarray):
         part = value.reshape(-1)[:: max(value.size // _MOST_ELEMENTS, 1)]  # a sample of a very large value
         return value.dtype.str, value.shape, zlib.crc32(np.ascontiguousarray(part).tobytes())

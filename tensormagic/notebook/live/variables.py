@@ -34,7 +34,7 @@ _AGAIN = "Run the cell that computes it again."
 
 
 def notebook_variables() -> dict[str, Any]:
-    """The variables of the notebook that this runs in; none, where it runs in none."""
+    """Return the variables of the notebook that this runs in; none, where it runs in none."""
     shell: Any = get_ipython()
     return shell.user_ns if shell is not None else {}
 
@@ -91,7 +91,7 @@ class AsComputed(Mapping[str, Any]):
 
 
 def _known(value: Tensor) -> Any:
-    """The value of a lazy array, where a function of the notebook's variables is captured, too."""
+    """Return the value of a lazy array, where a function of the notebook's variables is captured, too."""
     with value.leveled():
         return hooks.compute([value.node])[0]
 
@@ -100,7 +100,7 @@ _READ_AS_IT_IS = (np.ndarray, np.generic, Tensor)
 
 
 def _found(place: ast.expr, space: Mapping[str, Any]) -> Any:
-    """What stands in a variable, at attributes and at constant keys."""
+    """Return what stands in a variable, at attributes and at constant keys."""
     match place:
         case ast.Name(id=name):
             return space[name]
@@ -113,7 +113,7 @@ def _found(place: ast.expr, space: Mapping[str, Any]) -> Any:
 
 
 def variables_of(node: Node, space: Mapping[str, Any]) -> dict[Node, str]:
-    """The inputs of a value that variables of the notebook hold, unless the variable has changed since."""
+    """Return the inputs of a value that variables of the notebook hold, unless the variable has changed since."""
     leaves = [n for n in topological([node]) if n.op is INPUT]
     lazy = {v.node: n for n, v in reversed(list(space.items())) if isinstance(v, Tensor) and not n.startswith("_")}
     seen = _AsRead(space)
@@ -126,7 +126,7 @@ def _variable_of(leaf: Node, space: Mapping[str, Any]) -> str:
 
 
 def _was_read(value: Any, leaf: Node) -> bool:
-    """Whether a variable holds what an input has read from it."""
+    """Return whether a variable holds what an input has read from it."""
     if isinstance(value, Tensor):
         return value.node is leaf
     read = leaf["source"].value
@@ -139,7 +139,7 @@ def _was_read(value: Any, leaf: Node) -> bool:
 
 
 def function_of(value: Tensor, name: str, moved: Mapping[str, Node], space: Mapping[str, Any]) -> Function:
-    """A lazy value as a function of some of its inputs; the others are read from the notebook at each call.
+    """Return a lazy value as a function of some of its inputs; the others are read from the notebook at each call.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def function_of(value: Tensor, name: str, moved: Mapping[str, Node], space: Mapp
 
 
 def _as_read(read: Read, leaf: Node, name: str) -> Node:
-    """What a variable holds now, where the value's graph can be computed from it."""
+    """Return what a variable holds now, where the value's graph can be computed from it."""
     variable, space = read
     if variable not in space:
         raise NameError(f"{variable}, which {name} was computed from, no longer exists")
@@ -196,20 +196,20 @@ def _as_read(read: Read, leaf: Node, name: str) -> Node:
 
 
 def _movable(leaf: Node) -> Node:
-    """An input that sliders can move: of whole numbers one of floats, for between them there are others."""
+    """Return an input that sliders can move: of whole numbers one of floats, for between them there are others."""
     if leaf.type.dtype.kind == "f":
         return leaf
     return input_node(Source(leaf["source"].name), Type(np.dtype(float), leaf.type.shape, leaf.type.form))
 
 
 def _in_type(node: Node, t: Type) -> Node:
-    """A node in the dtype and in the rank-0 form of a type."""
+    """Return a node in the dtype and in the rank-0 form of a type."""
     cast = astype(node, t.dtype)
     return cast if t.shape else to_form(cast, t.form)
 
 
 def _over(graph: Graph, operands: Sequence[Node], name: str, places: Mapping[Node, Sequence[site.Site]]) -> Node:
-    """The result of a graph applied to operands; the new nodes get the places where the old ones were written."""
+    """Return the result of a graph applied to operands; the new nodes get the places where the old ones were written."""
     found, guards = matched(graph, operands, name)
     capture = context.current()
     if capture is not None:

@@ -90,38 +90,38 @@ class Portrait:
 
     @cached_property
     def primal(self) -> Graph:
-        """The values alone, without their gradients."""
+        """Return the values alone, without their gradients."""
         return self.graph.with_results(self.graph.results[: len(self.names)])
 
     @property
     def called(self) -> str:
-        """The variable that the value is in; else that it is the value."""
+        """Return the variable that the value is in; else that it is the value."""
         name = next(iter(self.names), "")
         return name if name.isidentifier() and not name.startswith("_") and name != "value" else "the value"
 
     @cached_property
     def executable(self) -> session.Executable:
-        """The whole, rewritten, on its tiers."""
+        """Return the whole, rewritten, on its tiers."""
         return session.executable(self.graph, self.level)
 
     @property
     def is_rewritten(self) -> bool:
-        """Whether that has been done, of the values alone too: to tell what rules did takes no time then."""
+        """Return whether that has been done, of the values alone too: to tell what rules did takes no time then."""
         return all(session.has_executable(graph, self.level) for graph in (self.graph, self.primal))
 
     @cached_property
     def first(self) -> Any:
-        """The values alone, rewritten."""
+        """Return the values alone, rewritten."""
         return self.primal_executable.rewritten
 
     @cached_property
     def primal_executable(self) -> session.Executable:
-        """The values alone, on their tiers."""
+        """Return the values alone, on their tiers."""
         return session.executable(self.primal, self.level)
 
     @cached_property
     def outline(self) -> Plan | Outline:
-        """What runs the whole, where it is computed."""
+        """Return what runs the whole, where it is computed."""
         if not self.is_on_gpu:
             return self.executable.plan
         from tensormagic.backend.cuda.outline import outlined  # with all kinds of kernels
@@ -130,24 +130,24 @@ class Portrait:
 
     @cached_property
     def computes(self) -> bool:
-        """Whether anything was captured that computes."""
+        """Return whether anything was captured that computes."""
         return any(computes(kind_of(n)) for n in self.primal.nodes)
 
     @cached_property
     def ops(self) -> int:
-        """How many operations were captured, as the graph shows and counts them."""
+        """Return how many operations were captured, as the graph shows and counts them."""
         views = self.begun("").views
         return views[0].ops if views else sum(computes(kind_of(n)) for n in self.primal.nodes)
 
     @cached_property
     def changed(self) -> tuple[Any, ...]:
-        """The uses of rules that may have changed digits, as far as a trial on numbers can tell."""
+        """Return the uses of rules that may have changed digits, as far as a trial on numbers can tell."""
         fired = [*self.first.fired, *self.executable.rewritten.fired]
         return tuple(f for f in fired if changes_digits(f.rule))
 
     @property
     def levels(self) -> set[str]:
-        """The levels of the rules that fired; ``"neutral"`` for rules of level stable that are not there for accuracy."""
+        """Return the levels of the rules that fired; ``"neutral"`` for rules of level stable that are not there for accuracy."""
         return {_level(f.rule) for f in self.changed}
 
     def digits(self, formed: AbstractSet[str] = frozenset()) -> str:
@@ -174,7 +174,7 @@ class Portrait:
         return f"{told}: {_some(ops)}" if ops else told
 
     def _brought(self, fired: Sequence[Any]) -> list[str]:
-        """The operations that uses of rules have brought in: ``log1p, then softplus`` where one has taken the other's place."""
+        """Return the operations that uses of rules have brought in: ``log1p, then softplus`` where one has taken the other's place."""
         there = self.first.graph.ops | self.executable.graph.ops
         before: dict[str, str] = {}  # what a rule has found there, of what earlier ones have brought in
         for f in fired:
@@ -185,35 +185,35 @@ class Portrait:
         return [told for name, told in before.items() if name in there]
 
     def _is_of_value(self, node: Node) -> bool:
-        """Whether a rule that fired there has changed the value, and not its gradient alone."""
+        """Return whether a rule that fired there has changed the value, and not its gradient alone."""
         return any(f.before is node for f in self.first.fired) or any(s.role == "value" for s in self.lens.of(node))
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The rules that fired, each once, with what it may change."""
+        """Return the rules that fired, each once, with what it may change."""
         return tuple(dict.fromkeys(f"{_WORDS[_level(f.rule)]}: {f.rule.name}" for f in self.changed))
 
     @cached_property
     def values(self) -> list[Any]:
-        """The values of the parameters."""
+        """Return the values of the parameters."""
         return [session.value_of(leaf) for leaf in self.leaves]
 
     @cached_property
     def is_on_gpu(self) -> bool:
-        """Whether a GPU computes this: the cell asks for it, or a value lies there."""
+        """Return whether a GPU computes this: the cell asks for it, or a value lies there."""
         return self.device == "gpu" or any(map(session.stays, self.leaves))
 
     @cached_property
     def sizes(self) -> dict[Any, int]:
-        """The numbers that the sizes are."""
+        """Return the numbers that the sizes are."""
         return self.graph.bind([_shape(leaf) for leaf in self.leaves])
 
     def number(self, size: Size) -> int:
-        """The number that one size is."""
+        """Return the number that one size is."""
         return evaluate(size, self._number_of)
 
     def _number_of(self, atom: Any) -> int:
-        """The number of a symbol, or of an integer that the graph computes; KeyError where that takes a loop."""
+        """Return the number of a symbol, or of an integer that the graph computes; KeyError where that takes a loop."""
         if atom not in self.sizes:
             graph = Graph(self.graph.parameters, (atom,))
             if any(isinstance(n.op, Region) for n in graph.nodes):
@@ -226,26 +226,26 @@ class Portrait:
         return str(t.with_shape(tuple(self.number(s) for s in t.shape), t.form))
 
     def label(self, node: Node) -> str:
-        """The name of an input, the value of a constant, the name of an op."""
+        """Return the name of an input, the value of a constant, the name of an op."""
         return Scope(self.graph, self.graph.names, None).label(node)
 
     def preview(self, node: Node) -> str:
-        """A few values of an input."""
+        """Return a few values of an input."""
         if node.op is not PARAMETER or node not in self.graph.parameters:
             return ""
         source = self.leaves[node["index"]].params.get("source")
         return short(source.value) if source is not None else ""
 
     def spans(self, node: Node) -> list[Site]:
-        """The places in this cell that a node comes from, captured or rewritten; empty for nodes of other cells."""
+        """Return the places in this cell that a node comes from, captured or rewritten; empty for nodes of other cells."""
         return [s for s in self.lens.of(node) if s.cell == self.cell]
 
     def line(self, node: Node) -> int | None:
-        """The first line of this cell that a node comes from; None for nodes of other cells."""
+        """Return the first line of this cell that a node comes from, or None for nodes of other cells."""
         return min((s.line for s in self.spans(node)), default=None)
 
     def line_within(self, node: Node) -> int | None:
-        """The same; of a node inside a loop or a branch, too."""
+        """Return the same; of a node inside a loop or a branch, too."""
         line = self.line(node)
         if line is None:
             spans = site.of(node)
@@ -272,11 +272,11 @@ class Portrait:
         return found
 
     def scene(self, source: str) -> Scene:
-        """The pictures: captured, rewritten, and where there are any, gradient and kernels."""
+        """Return the pictures: captured, rewritten, and where there are any, gradient and kernels."""
         return self.begun(source).whole
 
     def begun(self, source: str) -> Scene:
-        """The graph as it was captured; the further pictures, and what made them, are found out when somebody opens it."""
+        """Return the graph as it was captured; the further pictures, and what made them, are found out when somebody opens it."""
         if len(self.graph.nodes) > MOST_AT_ALL:
             return Scene(self.cell, source, ())
         views = _Views(self, source)
@@ -295,7 +295,7 @@ def _level(rule: Any) -> str:
 
 
 def _some(told: Sequence[Any]) -> str:
-    """The first three."""
+    """Return the first three."""
     return ", ".join([*map(str, told[:3]), *["…"] * (len(told) > 3)])
 
 
@@ -315,7 +315,7 @@ def portrait(
 
 
 def _called(closed: Closed) -> tuple[str, ...]:
-    """The names of a graph's parameters: values that earlier cells have computed are called what those cells assign them to."""
+    """Return the names of a graph's parameters: values that earlier cells have computed are called what those cells assign them to."""
     naming = Naming(site.of, source_of)
     names: list[str] = []
     for leaf, name in zip(closed.leaves, closed.graph.names, strict=True):
@@ -327,12 +327,12 @@ def _called(closed: Closed) -> tuple[str, ...]:
 
 
 def source_of(cell: str) -> str:
-    """The text of the cell of that label; nothing where it is not known."""
+    """Return the text of the cell of that label; nothing where it is not known."""
     return next((c.source for c in reversed(usercode.cells.values()) if c.label == cell), "")
 
 
 def page_of(value: Tensor) -> str:
-    """A page with the graph of a lazy value, which needs neither a kernel nor a network."""
+    """Return a page with the graph of a lazy value, which needs neither a kernel nor a network."""
     spans = [s for s in site.of(value.node) if s.role == "value"]
     cell = newest(spans).cell if spans else ""
     return to_html(portrait({"value": value.node}, {}, cell, value.level).scene(source_of(cell)))
@@ -367,17 +367,17 @@ class _Views:
 
     @cached_property
     def first(self) -> View:
-        """The graph as it was captured."""
+        """Return the graph as it was captured."""
         return self.view("captured", self.shown.primal, self.shown.names, written=True)
 
     def view(self, name: str, graph: Graph, outputs: Sequence[str], **told: Any) -> View:
-        """A view of one of the portrait's graphs, with the copies to and from the GPU if it computes it."""
+        """Return a view of one of the portrait's graphs, with the copies to and from the GPU if it computes it."""
         made = self.drawing.view(name, self.scope(graph), outputs, **told)
         return self.into(made, graph) if self.shown.is_on_gpu else made
 
     @cached_property
     def into(self) -> Callable[[View, Graph], View]:
-        """A function that adds copies between devices to a view, starting from where the inputs are now."""
+        """Return a function that adds copies between devices to a view, starting from where the inputs are now."""
         from tensormagic.notebook.pictures.copies import Copies  # with all kinds of kernels
 
         there = {k for k, leaf in enumerate(self.shown.leaves) if session.stays(leaf)}
@@ -402,11 +402,11 @@ class _Views:
         return tuple(found)
 
     def scope(self, graph: Graph) -> Scope:
-        """How the portrait's own graphs are read."""
+        """Return how the portrait's own graphs are read."""
         return Scope(graph, self.shown.graph.names, self.shown.number)
 
     def went(self, view: str) -> dict[int, Mapping[str, str]]:
-        """What the frames of a view's branches say of the run, by the numbers of vertices, where little work tells it."""
+        """Return what the frames of a view's branches say of the run, by the numbers of vertices, where little work tells it."""
         shown = self.shown
         graphs = {"captured": shown.primal, "rewritten": shown.first.graph}
         try:
@@ -417,7 +417,7 @@ class _Views:
         return {number: found[node] for node, number in self.drawing.numbers.items() if node in found}
 
     def details(self) -> Details:
-        """The steps of rewriting, and the measurements."""
+        """Return the steps of rewriting, and the measurements."""
         shown = self.shown
         names, everything = shown.names, (*shown.names, *shown.gradients)
         steps = {"rewritten": self.steps(shown.primal, shown.first, names)}
@@ -433,7 +433,7 @@ class _Views:
         return Details(measured, {name: made for name, made in steps.items() if len(made) > 1}, note)
 
     def steps(self, graph: Graph, rewritten: Any, outputs: Sequence[str]) -> tuple[Step, ...]:
-        """The graph before a rewriting, and after each step of it."""
+        """Return the graph before a rewriting, and after each step of it."""
         drawing = self.drawing
         before = drawing.view("step", self.scope(graph), outputs)
         made = [Step((), before, ())]
@@ -452,7 +452,7 @@ class _Views:
         return tuple(made)
 
     def rewrite(self, firing: Any, bought: str) -> Rewrite:
-        """A rule that fired, described, with its effect on errors and cost."""
+        """Return a rule that fired, described, with its effect on errors and cost."""
         spans = self.shown.spans(firing.before) or self.drawing.spans(firing.before) or firing.sites
         where = ", ".join(dict.fromkeys(map(str, spans)))
         rule = firing.rule
@@ -463,19 +463,19 @@ class _Views:
 
 
 def written_in(rule: Rule) -> str:
-    """The file that states a rule, and the line in it; where no user has stated it, whose file that is."""
+    """Return the file that states a rule, and the line in it; where no user has stated it, whose file that is."""
     place = rule.source.rpartition("/")[2]
     return f"tensormagic's {place}" if rule in _stated() else place
 
 
 @cache
 def _stated() -> frozenset[Rule]:
-    """The rules that tensormagic states."""
+    """Return the rules that tensormagic states."""
     return frozenset((*rules("real"), *OF_LOOPS))
 
 
 def steps_of(plan: Plan | Outline | None, graph: Graph) -> tuple[dict[Node, int], set[Node]]:
-    """The number of the step that computes each node of the graph, and the nodes that stay in NumPy."""
+    """Return the number of the step that computes each node of the graph, and the nodes that stay in NumPy."""
     kernel: dict[Node, int] = {}
     yellow: set[Node] = set()
     if plan is None:

@@ -50,7 +50,7 @@ class Copies:
     within: str = ""
 
     def into(self, view: View, graph: Graph) -> View:
-        """A view of a graph with its copies."""
+        """Return a view of a graph with its copies."""
         vertices, edges = list(view.vertices), list(view.edges)
         arrived: dict[Node, str] = {}  # the vertices of values on the GPU
         for copy in self._copies(graph):
@@ -86,7 +86,7 @@ class Copies:
         return view
 
     def _numbers(self, node: Node, graph: Graph) -> Callable[[Size], int]:
-        """The numbers that sizes are inside: the last operands are the parameters."""
+        """Return the numbers that sizes are inside: the last operands are the parameters."""
         given = node.args[len(node.args) - len(graph.parameters) :]
         try:
             sizes = graph.bind([tuple(map(self.number, a.type.shape)) for a in given])

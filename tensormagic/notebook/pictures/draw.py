@@ -60,7 +60,7 @@ class _Parts:
 
     @cached_property
     def into(self) -> dict[int, list[tuple[int, int, int]]]:
-        """The operands by their target."""
+        """Return the operands by their target."""
         found: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
         for operand in self.operands:
             found[operand[1]].append(operand)
@@ -316,7 +316,7 @@ class _Composer:
         return [known[self.parts.keys[index]] for index in indices]
 
     def _title(self, group: Group[_Key]) -> str:
-        """The title of a group: ``kernel 2``, ``line 3``, ``line 3, gradient (2 of 4)``."""
+        """Return the title of a group: ``kernel 2``, ``line 3``, ``line 3, gradient (2 of 4)``."""
         lines = sorted({line for key in group.keys for line in (key.line, key.last or key.line)})
         functions = sorted({key.function for key in group.keys} - {""})
         if group.keys[0].ruled:
@@ -373,19 +373,19 @@ class _Composer:
 
 
 def _lowered(held: Picture) -> Picture:
-    """A picture with room above: signs at the corners of its first boxes would stand in a title."""
+    """Return a picture with room above: signs at the corners of its first boxes would stand in a title."""
     boxes = tuple(replace(box, row=box.row + 1) for box in held.boxes)
     return Picture(boxes, held.routes, (SIDE, *held.gaps))
 
 
 def _with_ways_back(held: Picture, returns: Sequence[tuple[str, str]]) -> Picture:
-    """A loop's body with the ways of its values into the next iteration, and room for them."""
+    """Return a loop's body with the ways of its values into the next iteration, and room for them."""
     ways = ways_back(returns, {box.key: k for k, box in enumerate(held.boxes)})
     return replace(_lowered(held), returns=ways) if ways else held
 
 
 def _wide(held: Picture, title: str) -> float:
-    """The width of an open group: it holds its picture, and its title fits."""
+    """Return the width of an open group: it holds its picture, and its title fits."""
     return round(max(held.width + 2 * SIDE, narrowest(title)), 1)
 
 

@@ -22,12 +22,12 @@ _BINARY = frozenset((*SYMBOLS, *SYMBOLS.values()))
 
 
 def folded(view: View) -> View:
-    """A view without what computes nothing: its edges go from who made a value to who uses it; scalars stand in labels."""
+    """Return a view without what computes nothing: its edges go from who made a value to who uses it; scalars stand in labels."""
     return _Folding(joined(view)).view()
 
 
 def _same_kind(one: str, other: str) -> bool:
-    """Whether both types are boolean, or neither is."""
+    """Return whether both types are boolean, or neither is."""
     return one.startswith("bool") is other.startswith("bool")
 
 
@@ -52,7 +52,7 @@ class _Folding:
         self.named = {e.source: v.id for v in outputs for e in self.given[v.id] if self._is(e.source, v)}
 
     def _given_names(self) -> dict[str, str]:
-        """The names of library calls with several results of which one has a name: the calls get boxes of their own."""
+        """Return the names of library calls with several results of which one has a name: the calls get boxes of their own."""
         found: dict[str, list[str]] = defaultdict(list)
         for v in self.whole.vertices:
             for edge in self.given[v.id] if v.label == ITEM.name and v.name else ():
@@ -71,7 +71,7 @@ class _Folding:
         )  # the one result: its box is marked as such
 
     def carries(self, key: str) -> bool:
-        """Whether a vertex hands on its first operand."""
+        """Return whether a vertex hands on its first operand."""
         vertex = self.vertex[key]
         if vertex.label not in CARRIES or not self.given[key] or vertex.kind == "output":
             return False
@@ -98,12 +98,12 @@ class _Folding:
         return key
 
     def _ends_line(self, key: str) -> bool:
-        """Whether a vertex only gives its shape or its class to what the same line has given a name: ``c = m[0, 1]``."""
+        """Return whether a vertex only gives its shape or its class to what the same line has given a name: ``c = m[0, 1]``."""
         one, made = self.vertex[key], self.vertex[self.given[key][0].source]
         return one.label in RESHAPES and bool(made.name) and (one.cell, one.line) == (made.cell, made.line)
 
     def view(self) -> View:
-        """The view, folded."""
+        """Return the view, folded."""
         results = [self.maker(key, last=True) for key in self.whole.outputs]
         kept: dict[str, list[Edge]] = {}
         texts: dict[str, list[str]] = {}
@@ -121,7 +121,7 @@ class _Folding:
         return replace(shut, returns=tuple(self.returns(kept)))
 
     def returns(self, kept: Collection[str]) -> Iterator[tuple[str, str]]:
-        """What the next iteration begins with: from the box that gives it, where its result has no box of its own."""
+        """Yield what the next iteration begins with: from the box that gives it, where its result has no box of its own."""
         for end, begin in self.whole.returns:
             given = self.given[end]
             source = end if end in kept or not given else self.maker(given[0].source, last=True)
@@ -129,7 +129,7 @@ class _Folding:
                 yield source, begin
 
     def ends(self) -> list[str]:
-        """The vertices that nobody uses; and those that only use each other."""
+        """Return the vertices that nobody uses; and those that only use each other."""
         ends = [v.id for v in self.whole.vertices if v.id not in self.users]
         seen: set[str] = set()
         stack = list(ends)
@@ -141,7 +141,7 @@ class _Folding:
         return [*ends, *(v.id for v in self.whole.vertices if v.id not in seen)]
 
     def operands(self, key: str, *, last: bool) -> tuple[list[Edge], list[str]]:
-        """The edges drawn into a vertex, and for each operand the number that its label shows, or an empty text."""
+        """Return the edges drawn into a vertex, and for each operand the number that its label shows, or an empty text."""
         vertex = self.vertex[key]
         edges: list[Edge] = []
         texts: list[str] = []
@@ -179,7 +179,7 @@ class _Folding:
         return replace(vertex, type=last.type, symbolic=last.symbolic)
 
     def labelled(self, vertex: Vertex, texts: list[str]) -> Vertex:
-        """A vertex with the numbers that it is given in its label: ``· + 0.1``, ``1 / ·``, ``maximum(·, 0)``."""
+        """Return a vertex with the numbers that it is given in its label: ``· + 0.1``, ``1 / ·``, ``maximum(·, 0)``."""
         if any(texts) and vertex.label == "broadcast":
             return replace(vertex, label=texts[0])
         if vertex.id in self.names:

@@ -31,7 +31,7 @@ LONGEST = 0.5  # seconds; it ends what was taken for little work
 def glimpse(
     graph: Graph, parameters: Mapping[Node, Any], number: Callable[[Size], int]
 ) -> dict[Any, Mapping[str, str]]:
-    """What the frames of branches and ``while`` loops say of the run: by nodes, inside regions by places.
+    """Return what the frames of branches and ``while`` loops say of the run: by nodes, inside regions by places.
 
     Parameters
     ----------
@@ -60,14 +60,14 @@ def glimpse(
 
 
 def _asks(region: Node) -> bool:
-    """Whether a region is a branch or a ``while``, or has one inside."""
+    """Return whether a region is a branch or a ``while``, or has one inside."""
     return region.op in {COND, WHILE} or any(
         is_region(node) and _asks(node) for graph in graphs_of(region) for node in graph.nodes
     )
 
 
 def _computed(node: Node, operands: Sequence[Any], number: Callable[[Size], int], counting: _Runs) -> Any:
-    """The value of a node, if that is little work."""
+    """Return the value of a node, if that is little work."""
     if is_region(node):
         return watched(node, operands, number, counting)
     counting.spend(1 + of_node(node, number).flops // AS_MUCH)
@@ -105,5 +105,5 @@ class _Runs(Looking):
         self.spend(1 + getattr(value, "size", 1) // AS_MUCH)
 
     def told(self) -> list[tuple[Place, Mapping[str, str]]]:
-        """What is said of each region."""
+        """Return what is said of each region."""
         return [(place, said) for place in self.regions if (said := went(place, self.runs.__getitem__))]

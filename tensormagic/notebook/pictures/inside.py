@@ -93,7 +93,7 @@ class Inside:
         return Region(value, whole, told | (_went((node,), counting) if whole else {}), inside)
 
     def _run(self, node: Node, operands: Sequence[Any], looking: Looking) -> tuple[Any, bool]:
-        """The value, and whether it ran to its end."""
+        """Return the value, and whether it ran to its end."""
         with suppress(Enough):
             return watched(node, operands, self.number, looking), True
         return None, False
@@ -145,7 +145,7 @@ class _Counting(Looking):
         self._running: list[_Part | None] = []  # for each frame
 
     def runs(self, place: Place, otherwise: int = 0) -> int:
-        """How often the graph in a place has run."""
+        """Return how often the graph in a place has run."""
         return self.parts[place].runs if place in self.parts else otherwise
 
     def starts(self, graph: Graph, table: Mapping[Node, Any]) -> None:
@@ -261,7 +261,7 @@ class _Looking(Looking):
 
 
 def _spread(count: int, most: int) -> set[int]:
-    """Some numbers from 1 to ``count``, with both ends; of one, the last.
+    """Return some numbers from 1 to ``count``, with both ends; of one, the last.
 
     >>> sorted(_spread(200, 5)), sorted(_spread(3, 5)), sorted(_spread(7, 1))
     ([1, 51, 101, 150, 200], [1, 2, 3], [7])
@@ -279,7 +279,7 @@ def _graphs(region: Node) -> Iterator[tuple[str, Graph]]:
 
 
 def _count_inside(region: Node) -> int:
-    """How many nodes there are in the graphs inside, in those inside them too."""
+    """Return how many nodes there are in the graphs inside, in those inside them too."""
     count, stack = 0, [region]
     while stack:
         for _, graph in _graphs(stack.pop()):
@@ -289,7 +289,7 @@ def _count_inside(region: Node) -> int:
 
 
 def _ran(counting: _Counting, *, whole: bool) -> str:
-    """How many iterations a loop had; which way a branch went."""
+    """Return how many iterations a loop had; which way a branch went."""
     root = counting.root
     if root is None:
         return ""
@@ -302,7 +302,7 @@ def _ran(counting: _Counting, *, whole: bool) -> str:
 
 
 def _ways(place: Place, counting: _Counting) -> str:
-    """The iterations of a loop inside, in all; how often each way of a branch was taken."""
+    """Return the iterations of a loop inside, in all; how often each way of a branch was taken."""
     op, runs = place[-1].op, counting.runs
     if op in {LOOP, WHILE}:
         return f"{runs((*place, 'body'))} iterations"
@@ -325,7 +325,7 @@ def went(place: Place, runs: Callable[[Place], int]) -> dict[str, str]:
 
 
 def _went(place: Place, counting: _Counting) -> dict[str, Any]:
-    """The iterations and branches of a run, as a note beside the value; empty for other regions."""
+    """Return the iterations and branches of a run, as a note beside the value; empty for other regions."""
     said = went(place, counting.runs)
     return {"went": said} if said else {}
 
@@ -333,7 +333,7 @@ def _went(place: Place, counting: _Counting) -> dict[str, Any]:
 def _told(
     region: Node, counting: _Counting, looking: _Looking, *, whole: bool
 ) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """What is told of each node inside."""
+    """Yield what is told of each node inside."""
     stack: list[tuple[Place, bool]] = [((region,), True)]
     while stack:
         around, ran = stack.pop()

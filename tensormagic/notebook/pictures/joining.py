@@ -23,7 +23,7 @@ MOST_SAYING = ("region", "opaque", "contract", "fold", "update", "move", "pointw
 
 
 def joined(view: View) -> View:
-    """A view with the parts of each call joined into one vertex; graphs inside regions are unchanged."""
+    """Return a view with the parts of each call joined into one vertex; graphs inside regions are unchanged."""
     return _Joining(view).view()
 
 
@@ -49,7 +49,7 @@ class _Joining:
         self.held: dict[str, list[str]] = {}  # its parts, the last one first
 
     def view(self) -> View:
-        """The view, joined."""
+        """Return the view, joined."""
         for v in reversed(self.whole.vertices):
             if v.calls and v.id not in self.within:
                 self.join(v)
@@ -83,7 +83,7 @@ class _Joining:
                 return
 
     def parts(self, last: Vertex, call: str) -> list[str]:
-        """What a call is made of, its last part first; nothing where it cannot be one box."""
+        """Return what a call is made of, its last part first; nothing where it cannot be one box."""
         users = [v for v in map(self.vertex.__getitem__, self.users[last.id]) if v.label not in CARRIES]
         if any(call in v.calls for v in users) or not self.is_part(last, last, call):
             return []
@@ -91,7 +91,7 @@ class _Joining:
         return found if self.is_whole(call, dict.fromkeys(found)) else []
 
     def reached(self, last: Vertex, call: str) -> list[str]:
-        """What belongs to a call and to nothing else, from its last part back."""
+        """Return what belongs to a call and to nothing else, from its last part back."""
         found = {last.id: None}
         stack = [last.id]
         while stack:
@@ -106,7 +106,7 @@ class _Joining:
         return list(found)
 
     def is_index(self, last: Vertex, call: str) -> bool:
-        """Whether a vertex gives the places that a part of an array is read from, or stored at."""
+        """Return whether a vertex gives the places that a part of an array is read from, or stored at."""
         users = [v for v in map(self.vertex.__getitem__, self.users[last.id]) if call in v.calls]
         return (
             _is_part_of_array(call)
@@ -117,7 +117,7 @@ class _Joining:
         )
 
     def is_whole(self, call: str, found: Mapping[str, None]) -> bool:
-        """Whether no other vertex belongs to the call, except numbers and vertices shared with other calls."""
+        """Return whether no other vertex belongs to the call, except numbers and vertices shared with other calls."""
         for ways in (lambda key: (edge.source for edge in self.given[key]), lambda key: self.users[key]):
             stack, seen = list(found), {*found}
             while stack:
@@ -134,7 +134,7 @@ class _Joining:
         return True
 
     def is_part(self, v: Vertex, last: Vertex, call: str) -> bool:
-        """Whether a vertex may stand in one box with the last one."""
+        """Return whether a vertex may stand in one box with the last one."""
         places = _is_part_of_array(call) and _counts(v)
         if v.kind == "constant":
             return places
@@ -142,7 +142,7 @@ class _Joining:
         return v.kind in MOST_SAYING[1:] and (places or (not v.rules and same))
 
     def made(self, v: Vertex) -> Vertex:
-        """A vertex; the last part of a call as all of it."""
+        """Return a vertex; the last part of a call as all of it."""
         if v.id not in self.calls:
             return v
         parts = [self.vertex[key] for key in self.held[v.id]]
@@ -157,7 +157,7 @@ class _Joining:
         return replace(v, label=label, kind=kind, written="", calls=(), meaning="", number=-v.number, parts=numbers)
 
     def operands(self, v: Vertex) -> list[Edge]:
-        """The edges into a vertex; for a call, those from outside, each once, without numbers that its label shows."""
+        """Return the edges into a vertex; for a call, those from outside, each once, without numbers that its label shows."""
         if v.id not in self.calls:
             return self.given[v.id]
         sources = {
@@ -172,12 +172,12 @@ class _Joining:
 
 
 def _is_part_of_array(call: str) -> bool:
-    """Whether a text is that of a part of an array, and not of a call: ``p[rows, t]``, with its place in a second line."""
+    """Return whether a text is that of a part of an array, and not of a call: ``p[rows, t]``, with its place in a second line."""
     return call.partition("\n")[0].removesuffix(STORED).endswith("]")
 
 
 def _index(call: str) -> str:
-    r"""The index of a part of an array, in its brackets.
+    r"""Return the index of a part of an array, in its brackets.
 
     >>> _index("f(x)[rows[0], t]\nIn[1] (1, 2, 3, 4)")
     '[rows[0], t]'
@@ -192,12 +192,12 @@ def _index(call: str) -> str:
 
 
 def _counts(v: Vertex) -> bool:
-    """Whether a vertex is of integers or of truth values, as places in arrays are."""
+    """Return whether a vertex is of integers or of truth values, as places in arrays are."""
     return v.type.startswith(("int", "uint", "bool"))
 
 
 def repeats(labels: list[str]) -> bool:
-    """Whether a list of operations repeats a shorter one: such as the passes of a loop inside one call.
+    """Return whether a list of operations repeats a shorter one: such as the passes of a loop inside one call.
 
     >>> repeats(["sin", "sin"]), repeats(["sum", "divide", "subtract", "sum", "divide"])
     (True, False)

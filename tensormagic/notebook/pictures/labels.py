@@ -168,14 +168,14 @@ def width(text: str, size: float, *, bold: bool = False) -> float:
 
 
 def digits_text(levels: AbstractSet[str]) -> str:
-    """One word for the effect on rounding of rules of these levels: that of the strongest; empty without levels."""
+    """Return one word for the effect on rounding of rules of these levels: that of the strongest; empty without levels."""
     if "real" in levels:
         return "simplified"
     return "more accurate" if "stable" in levels else "rewritten" if levels else ""
 
 
 def changes(level: str) -> str:
-    """What a rule of a level may change, for a column of a table.
+    """Return what a rule of a level may change, for a column of a table.
 
     >>> changes("exact"), changes("stable")
     ('nothing: same digits', 'digits, never less accurate')
@@ -184,7 +184,7 @@ def changes(level: str) -> str:
 
 
 def placeholders(rule: str, text: str = "{}") -> str:
-    """The letters of a rule that match any expression, put into a text; empty for a rule without letters.
+    """Return the letters of a rule that match any expression, put into a text; empty for a rule without letters.
 
     >>> placeholders("-x * y -> -(x * y)", ", any {}"), placeholders("softplus", ", any {}")
     (', any x, y', '')
@@ -194,7 +194,7 @@ def placeholders(rule: str, text: str = "{}") -> str:
 
 
 def in_cell(rule: str, source: str) -> str:
-    """A rule with its letters renamed so that none is a name in the cell's text.
+    """Return a rule with its letters renamed so that none is a name in the cell's text.
 
     >>> in_cell("-x * y -> -(x * y)", "z = X @ w + y"), in_cell("einsum(-x, y) -> -einsum(x, y)", "X @ w")
     ('-x * p -> -(x * p)', 'product(-x, y) -> -product(x, y)')
@@ -231,7 +231,7 @@ _MORE = ",\N{NO-BREAK SPACE}…"
 
 
 def whole_items(items: Sequence[str], most: float, size: float, *, more: bool = False) -> str:
-    r"""A list shortened to the items that fit into a width; only the first may itself be cut.
+    r"""Return a list shortened to the items that fit into a width; only the first may itself be cut.
 
     >>> whole_items(["exp", "tanh", "logistic"], 80, 10)
     'exp, tanh,\xa0…'

@@ -380,7 +380,7 @@ def _straighten(net: _Net, rows: list[list[int]], x: list[float], strands: list[
 
 
 def _fastened(net: _Net, item: int) -> list[tuple[int, float, float]]:
-    """The boxes that a bend is linked to; a chain of bends follows most of these."""
+    """Return the boxes that a bend is linked to; a chain of bends follows most of these."""
     if item < net.real:
         return []
     return [near for near in (*net.above[item], *net.below[item]) if near[0] < net.real]
@@ -413,7 +413,7 @@ def _apart(net: _Net, one: int, other: int) -> float:
 
 
 def _offsets(net: _Net, row: list[int]) -> list[float]:
-    """How far right of the first item each item of a row stands at least."""
+    """Return how far right of the first item each item of a row stands at least."""
     offsets = [0.0]
     for left, right in pairwise(row):
         offsets.append(offsets[-1] + _apart(net, left, right))

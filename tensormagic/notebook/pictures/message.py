@@ -37,11 +37,11 @@ class _Tables:
         self.shapes: dict[str, int] = {}
 
     def picture(self, picture: Picture, *, deep: bool) -> dict[str, Any]:
-        """A picture as JSON data."""
+        """Return a picture as JSON data."""
         return picture.message(self.vertices, self.shapes, deep=deep)
 
     def message(self) -> dict[str, Any]:
-        """The tables as JSON data."""
+        """Return the tables as JSON data."""
         return {"vertices": [_vertex_message(vertex) for vertex in self.vertices], "shapes": list(self.shapes)}
 
 
@@ -74,7 +74,7 @@ def scene_message(scene: Scene, *, deep: bool = False) -> dict[str, Any]:
 
 
 def _stages(scene: Scene, tables: _Tables, *, deep: bool = False, after: int = 0) -> dict[str, Any]:
-    """The views, without pictures that the page already has, and the notes common to them."""
+    """Return the views, without pictures that the page already has, and the notes common to them."""
     views: list[dict[str, Any]] = []
     for number, view in enumerate(scene.views):
         eager = deep or not number or sum(1 for _ in view.drawn.everything()) <= EAGER_BELOW
@@ -100,13 +100,13 @@ def _stages(scene: Scene, tables: _Tables, *, deep: bool = False, after: int = 0
 
 
 def _ruled(scene: Scene) -> str:
-    """The word under the cell, and the number of rules that it is about; each rule says what it keeps."""
+    """Return the word under the cell, and the number of rules that it is about; each rule says what it keeps."""
     count = sum(not rule.startswith(AS_ACCURATE) for rule in scene.rules) or len(scene.rules)
     return f"{scene.word}: {count} rule{'s' * (count != 1)}" if count else ""
 
 
 def _legend(scene: Scene) -> list[list[str]]:
-    """The outlines that occur, each with its kind and meaning, and a text for everything else that is drawn."""
+    """Return the outlines that occur, each with its kind and meaning, and a text for everything else that is drawn."""
     vertices = [vertex for view in scene.views for vertex in view.drawn.everything()]
     kinds = {vertex.kind for vertex in vertices}
     rows = [[kind, outline(kind, 26, 14), told] for kind, told in OUTLINES.items() if kind in kinds]
@@ -121,7 +121,7 @@ def _legend(scene: Scene) -> list[list[str]]:
 
 
 def _goes_back(view: View) -> bool:
-    """Whether a loop in a view has a value that its next iteration begins with."""
+    """Return whether a loop in a view has a value that its next iteration begins with."""
     return bool(view.returns) or any(_goes_back(body) for bodies in view.drawn.inner.values() for body in bodies)
 
 
@@ -188,7 +188,7 @@ _ANSWERS: dict[str, Callable[..., Any]] = {
 
 
 def _parts(scene: Scene, tables: _Tables) -> list[list[Any]]:
-    """What a page without a kernel could ask for, as pairs of the question and the answer; as much as has room."""
+    """Return what a page without a kernel could ask for, as pairs of the question and the answer; as much as has room."""
     found: list[list[Any]] = [[["details"], _details(scene)]] if scene.later is not None else []
     room = MOST_PICTURED
     further = [
@@ -217,7 +217,7 @@ def _details(scene: Scene) -> dict[str, Any]:
 
 
 def _of_calls(scene: Scene) -> dict[int, Mapping[str, Any]]:
-    """What is told of calls that are one box: their last value, and the time of all of their parts."""
+    """Return what is told of calls that are one box: their last value, and the time of all of their parts."""
     known = scene.details.measured
     found: dict[int, Mapping[str, Any]] = {}
     for vertex in (v for view in scene.views for v in view.drawn.everything() if v.parts):
@@ -229,7 +229,7 @@ def _of_calls(scene: Scene) -> dict[int, Mapping[str, Any]]:
 
 
 def _in_words(told: Mapping[str, Any]) -> dict[str, Any]:
-    """What is told of a vertex, with times and sizes in their units."""
+    """Return what is told of a vertex, with times and sizes in their units."""
     found = {key: _UNITS[key](value) if key in _UNITS else value for key, value in told.items()}
     if "iterations" in told:
         found["iterations"] = [[when, _in_words(one)] for when, one in told["iterations"]]
@@ -246,7 +246,7 @@ def _picture(scene: Scene, number: int, grouping: str) -> Picture:
 
 
 def _find(picture: Picture, key: str) -> Inside | None:
-    """The group of that key: one that nobody opened has none inside that could be named."""
+    """Return the group of that key: one that nobody opened has none inside that could be named."""
     stack = [picture]
     while stack:
         for box in stack.pop().boxes:

@@ -40,7 +40,7 @@ class _Text:
     read: dict[Place, Written] = field(default_factory=dict["Place", "Written"])
 
     def made_of(self, place: Place) -> str:
-        """The call or the indexing expression at a place, to which several operations may belong."""
+        """Return the call or the indexing expression at a place, to which several operations may belong."""
         part = self.parts.get(place, "")
         return self.calls.get(place, "") or (f"{part}{STORED}" if part and place not in self.read else part)
 
@@ -65,7 +65,7 @@ class Written:
 
 
 def parsed(source: str) -> ast.Module | None:
-    r"""The syntax tree of a cell without its magics; None if it is not valid Python.
+    r"""Return the syntax tree of a cell without its magics, or None if it is not valid Python.
 
     >>> [type(part).__name__ for part in parsed("%%tensor -t\nx = 1").body]
     ['Assign']
@@ -96,7 +96,7 @@ def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _named(part: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """The names that one statement assigns, each with the part of the text that is its value."""
+    """Yield the names that one statement assigns, each with the part of the text that is its value."""
     match part:
         case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name)) as target]):
             yield name, target
@@ -134,14 +134,14 @@ def _read(source: str) -> _Text:
 
 
 def _part(part: ast.Subscript) -> str:
-    """A part of an array as it was written; if that is long, without the places."""
+    """Return a part of an array as it was written; if that is long, without the places."""
     whole = ast.unparse(part)
     short = f"{ast.unparse(part.value)}[…]"
     return next((text for text in (whole, short) if len(text) <= MOST_PART), "")
 
 
 def _call(part: ast.Call) -> str:
-    """What a call is called, with the numbers that it is given: ``mean``, ``clip(·, 0, 1)``."""
+    """Return what a call is called, with the numbers that it is given: ``mean``, ``clip(·, 0, 1)``."""
     name = (
         part.func.id
         if isinstance(part.func, ast.Name)
@@ -165,7 +165,7 @@ def _slot(part: ast.expr) -> tuple[Place, str]:
 
 
 def _written(part: ast.Call, call: str) -> Written:
-    """A call with its operands: of ``z.mean()`` as of ``np.mean(z)`` the array."""
+    """Return a call with its operands: of ``z.mean()`` as of ``np.mean(z)`` the array."""
     given = [p for p in [*part.args, *(k.value for k in part.keywords)] if not _number(p)]
     receiver = part.func.value if isinstance(part.func, ast.Attribute) else None
     slots = tuple(map(_slot, given or ([receiver] if receiver is not None else [])))
@@ -175,13 +175,13 @@ def _written(part: ast.Call, call: str) -> Written:
 
 
 def _keeps_axes(part: ast.Call) -> bool:
-    """Whether a reduction has ``keepdims=True``, without which the written expression would have another shape."""
+    """Return whether a reduction has ``keepdims=True``, without which the written expression would have another shape."""
     kept = [k.value for k in part.keywords if k.arg == "keepdims"]
     return bool(kept) and _number(kept[0]) == "True"
 
 
 def _number(part: ast.expr) -> str:
-    """A number, or a text, as it was written in a call."""
+    """Return a number, or a text, as it was written in a call."""
     whole = part.operand if isinstance(part, ast.UnaryOp) else part
     return ast.unparse(part) if isinstance(whole, ast.Constant) else ""
 
@@ -213,7 +213,7 @@ class Naming:
     texts: dict[str, _Text] = field(default_factory=dict[str, _Text])
 
     def names(self, graph: Graph) -> dict[Node, str]:
-        """The nodes of a graph that a name is bound to; of several from one expression, the last."""
+        """Return the nodes of a graph that a name is bound to; of several from one expression, the last."""
         found: dict[tuple[str, Place], Node] = {}
         for node in graph.nodes:
             # a number, or a size, is cast for something else in the same expression; several results are no value
@@ -238,12 +238,12 @@ class Naming:
         return {node: self._text(cell).assigned[place] for (cell, place), node in found.items()}
 
     def _is_made_in(self, node: Node, cell: str) -> bool:
-        """Whether the node was last written in a cell; an input counts as written in the shown one."""
+        """Return whether the node was last written in a cell; an input counts as written in the shown one."""
         cells = {s.cell for s in self._last(node)} if node.args else {self.cell or cell}
         return cell in cells or not cells
 
     def parts(self, nodes: Iterable[Node]) -> dict[Node, str]:
-        """How indexing was written, ``image[i:i + 30]``; of several nodes from one expression, the last read or store."""
+        """Return how indexing was written, ``image[i:i + 30]``; of several nodes from one expression, the last read or store."""
         found: dict[tuple[str, Place, bool], Node] = {}
         for node in nodes:
             if node.op not in CARRYING:
@@ -253,14 +253,14 @@ class Naming:
         return {node: text for node, text in texts.items() if text}
 
     def calls(self, node: Node) -> tuple[str, ...]:
-        """The calls and the parts of arrays that a node is a part of, each with its place; of other expressions the place alone."""
+        """Return the calls and the parts of arrays that a node is a part of, each with its place; of other expressions the place alone."""
         found = [(self._text(cell).made_of(place), cell, place) for _, cell, place in self._keys(node)]
         return (
             tuple(f"{call}\n{cell} {place}" for call, cell, place in found) if any(call for call, *_ in found) else ()
         )
 
     def spelt(self, node: Node, name: str) -> str:
-        """The name of an operation as the user has called it, where NumPy has the same function under several: ``abs``."""
+        """Return the name of an operation as the user has called it, where NumPy has the same function under several: ``abs``."""
         known = getattr(np, name, None)
         for _, cell, place in self._keys(node) if isinstance(known, np.ufunc) else ():
             called = self._text(cell).calls.get(place, "").partition("(")[0]
@@ -269,7 +269,7 @@ class Naming:
         return name
 
     def expressions(self, node: Node) -> dict[tuple[str, Place], Written | None]:
-        """The places of a node, each with the call or the part of an array there."""
+        """Return the places of a node, each with the call or the part of an array there."""
         return {(cell, place): self._text(cell).read.get(place) for _, cell, place in self._keys(node)}
 
     def certain(self, graph: Graph, called: dict[Node, str]) -> dict[Known, str]:
@@ -288,7 +288,7 @@ class Naming:
         return found
 
     def still(self, graph: Graph, known: Mapping[Known, str]) -> dict[Node, str]:
-        """The names of nodes of a rewritten graph that are unchanged, or replaced a named node."""
+        """Return the names of nodes of a rewritten graph that are unchanged, or replaced a named node."""
         keys = {
             n: [*self._keys(n), *((f"rewritten {op}", *at) for op, *at in self._keys(n, rules=True))]
             for n in graph.nodes
@@ -297,20 +297,20 @@ class Naming:
         return {n: known[key] for n, own in keys.items() for key in own if key in known and count[key] == 1}  # type: ignore[index]
 
     def ends_as(self, result: Node, called: Mapping[Node, str]) -> str:
-        """The name of a result of a graph inside a region; for a loop in a loop, the name of its result."""
+        """Return the name of a result of a graph inside a region; for a loop in a loop, the name of its result."""
         source = unfolded(result)
         return called.get(result, "") or called.get(source, "") or self.given_by(source, result) or self.at(source)
 
     def at(self, node: Node) -> str:
-        """The name that the expression of a node is assigned to, also for a node that rules have inserted."""
+        """Return the name that the expression of a node is assigned to, also for a node that rules have inserted."""
         return self._assigned(node, lambda role: role != "adjoint")
 
     def written_as(self, node: Node) -> str:
-        """The name that is assigned a node as the user wrote it."""
+        """Return the name that is assigned a node as the user wrote it."""
         return self._assigned(node, lambda role: role == "value")
 
     def _assigned(self, node: Node, is_meant: Callable[[str], bool]) -> str:
-        """The one name that is assigned at the places of a node in such a role."""
+        """Return the one name that is assigned at the places of a node in such a role."""
         spans = [s for s in self._last(node) if is_meant(s.role)] if node.args else []
         found = {self._text(s.cell).assigned.get(_of(s), "") for s in spans}
         return found.pop() if len(found) == 1 else ""
@@ -324,13 +324,13 @@ class Naming:
         return f"adjoint of {names.pop()}" if len(names) == 1 else "adjoint"
 
     def given_by(self, region: Node, node: Node) -> str:
-        """The variable that a loop or a branch gives, of several that which ``node`` takes."""
+        """Return the variable that a loop or a branch gives, of several that which ``node`` takes."""
         while node is not region and node.op is not ITEM:
             node = node.args[0]
         return self.gives(region, 0 if node is region else int(node["index"]))
 
     def gives(self, region: Node, number: int) -> str:
-        """The variable that a loop or a branch gives as the result of that number."""
+        """Return the variable that a loop or a branch gives as the result of that number."""
         for body in ("body", "then", "otherwise"):
             graph = region.params.get(body)
             if isinstance(graph, Graph) and number < len(graph.results):
@@ -340,12 +340,12 @@ class Naming:
         return ""
 
     def counter(self, loop: Node) -> str:
-        """The variable that a loop counts with."""
+        """Return the variable that a loop counts with."""
         found = [self._text(s.cell).counted.get(_of(s), "") for s in self._last(loop)]
         return next(filter(None, found), "")
 
     def written(self, node: Node) -> str:
-        """The expression that a node was written as, if it is short."""
+        """Return the expression that a node was written as, if it is short."""
         for span in sorted(self._last(node), key=lambda s: s.end_column - s.column):
             lines = self._text(span.cell).lines
             if span.role == "value" and span.line == span.end_line and 0 < span.line <= len(lines):
@@ -355,12 +355,12 @@ class Naming:
         return ""
 
     def _keys(self, node: Node, *, rules: bool = False) -> list[Known]:
-        """The operation of a node with its places; or with those of what rules have put it in the place of."""
+        """Return the operation of a node with its places; or with those of what rules have put it in the place of."""
         spans = [s for s in self._last(node) if (s.role.startswith("rewritten ") if rules else s.role == "value")]
         return [(node.op.name, s.cell, _of(s)) for s in spans] if node.args else []
 
     def _last(self, node: Node) -> list[Site]:
-        """The spans of a node in the cell that has met it last: equal nodes of earlier cells may have had other names."""
+        """Return the spans of a node in the cell that has met it last: equal nodes of earlier cells may have had other names."""
         spans = self.spans(node)
         last = max((s.run for s in spans), default=0)
         return [s for s in spans if s.run == last]

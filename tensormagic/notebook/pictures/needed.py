@@ -40,25 +40,25 @@ class Needed:
     operands: dict[Node, set[int]] = field(default_factory=dict[Node, set[int]])
 
     def reads(self, node: Node, operand: int) -> bool:
-        """Whether an operand of a node is needed."""
+        """Return whether an operand of a node is needed."""
         return node not in self.operands or operand in self.operands[node]
 
     def read_of(self, node: Node) -> list[int]:
-        """The results of a node that are read, in order."""
+        """Return the results of a node that are read, in order."""
         return sorted(self.results.get(node, range(len(node.types))))
 
     def ends_of(self, region: Node) -> list[int] | None:
-        """The results of the graphs of a loop or a branch that are needed, in order; of another region all are."""
+        """Return the results of the graphs of a loop or a branch that are needed, in order; of another region all are."""
         return sorted(self.ends[region]) if region in self.ends else None
 
     @property
     def parameters(self) -> set[int]:
-        """The parameters of the graph among the nodes."""
+        """Return the parameters of the graph among the nodes."""
         return {n["index"] for n in self.nodes if n.op is PARAMETER}
 
 
 def needed(graph: Graph, wanted: Iterable[int]) -> Needed:
-    """The nodes that the results with these numbers depend on."""
+    """Return the nodes that the results with these numbers depend on."""
     found = Needed()
     ends = [graph.results[k] for k in wanted]
     live = set(ends)
@@ -85,12 +85,12 @@ def needed(graph: Graph, wanted: Iterable[int]) -> Needed:
 
 
 def _is_divided(node: Node) -> bool:
-    """Whether results of a node may need some of its operands only."""
+    """Return whether results of a node may need some of its operands only."""
     return node.op in _GRAPHS and {name for name, p in node.params.items() if isinstance(p, Graph)} == _GRAPHS[node.op]
 
 
 def _divided(node: Node, read: set[int]) -> tuple[set[int], set[int]]:
-    """The results and the operands of a loop or a branch that some of its results need; a loop needs more in its next iteration."""
+    """Return the results and the operands of a loop or a branch that some of its results need; a loop needs more in its next iteration."""
     if node.op is COND:
         first = len(node.args) - len(node["then"].parameters)
         inside = needed(node["then"], read).parameters | needed(node["otherwise"], read).parameters

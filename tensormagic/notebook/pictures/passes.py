@@ -37,14 +37,14 @@ def carried_for_derivatives(
 
 
 def _counted(carried: Node, result: Node) -> str:
-    """How many iterations there were."""
+    """Return how many iterations there were."""
     made = unfolded(result)
     counts = made.op.signs == (1, 1) and made.args[0] is carried and made.args[1].op is CONSTANT
     return "count" if counts and carried.type.dtype.kind == "i" else ""
 
 
 def _kept(carried: Node, result: Node, names: Sequence[str], naming: Naming, called: Mapping[Node, str]) -> str:
-    """A value of each iteration, for the way back."""
+    """Return a value of each iteration, for the way back."""
     made = unfolded(result)
     if (
         not {carried.type.form, made.op.kind}.intersection(_KEPT)
@@ -58,12 +58,12 @@ def _kept(carried: Node, result: Node, names: Sequence[str], naming: Naming, cal
 
 
 def is_derived(name: str) -> bool:
-    """Whether a name was generated here, and is none of the user's."""
+    """Return whether a name was generated here, and is none of the user's."""
     return name.partition(" ")[0] in {"tape", "adjoint"}
 
 
 def numbered(names: Sequence[str]) -> tuple[str, ...]:
-    """The names, with a number behind each that occurs several times.
+    """Return the names, with a number behind each that occurs several times.
 
     >>> numbered(["h", "tape", "tape"])
     ('h', 'tape 1', 'tape 2')

@@ -68,12 +68,12 @@ class Inside:
 
     @cached_property
     def opened(self) -> Opened:
-        """The group when it is open; laid out once, when that is asked for."""
+        """Return the group when it is open; laid out once, when that is asked for."""
         return self.later()
 
     @property
     def picture(self) -> Picture:
-        """What is inside."""
+        """Return what is inside."""
         return self.opened.picture
 
 
@@ -91,27 +91,27 @@ class Box:
 
     @property
     def width(self) -> float:
-        """The width as drawn at first."""
+        """Return the width as drawn at first."""
         return self.open.width if self.open is not None else self.face.width
 
     @property
     def height(self) -> float:
-        """The height as drawn at first."""
+        """Return the height as drawn at first."""
         return self.open.height if self.open is not None else self.face.height
 
     @property
     def open(self) -> Opened | None:
-        """What the box shows where it is a group drawn open."""
+        """Return what the box shows where it is a group drawn open."""
         return self.inside.opened if self.inside is not None and self.inside.is_open else None
 
     @property
     def is_open(self) -> bool:
-        """Whether the box is a group drawn open."""
+        """Return whether the box is a group drawn open."""
         return self.inside is not None and self.inside.is_open
 
     @property
     def is_closed(self) -> bool:
-        """Whether the box is a group drawn closed."""
+        """Return whether the box is a group drawn closed."""
         return self.inside is not None and not self.inside.is_open
 
 
@@ -150,23 +150,23 @@ class Picture:
 
     @cached_property
     def width(self) -> float:
-        """The width, from 0."""
+        """Return the width, from 0."""
         return self.edge + lanes_width(len(self.returns))
 
     @cached_property
     def edge(self) -> float:
-        """The right edge of the boxes and links, beside which back edges are drawn."""
+        """Return the right edge of the boxes and links, beside which back edges are drawn."""
         ends = [box.x + box.width / 2 for box in self.boxes] + [x for route in self.routes for x in route.bends]
         return max(ends, default=0.0)
 
     @property
     def height(self) -> float:
-        """The height, from 0."""
+        """Return the height, from 0."""
         return self.rows[-1].bottom if self.boxes else 0.0
 
     @cached_property
     def rows(self) -> list[Span]:
-        """The rows from top to bottom, as high as their highest box."""
+        """Return the rows from top to bottom, as high as their highest box."""
         heights = [0.0] * (len(self.gaps) + 1)
         for box in self.boxes:
             heights[box.row] = max(heights[box.row], box.height)
@@ -178,7 +178,7 @@ class Picture:
         return spans
 
     def drawn(self) -> list[Route]:
-        """The routes, with those between two closed groups drawn as one."""
+        """Return the routes, with those between two closed groups drawn as one."""
         closed = [box.is_closed for box in self.boxes]
         count = Counter((route.source, route.target) for route in self.routes)
         kept: list[Route] = []
@@ -235,7 +235,7 @@ def way_to(picture: Picture, key: str) -> list[str]:
 
 
 def narrowest(title: str) -> float:
-    """The minimal width of an open group, so that its title fits beside the button that closes it."""
+    """Return the minimal width of an open group, so that its title fits beside the button that closes it."""
     return max(150.0, round(width(f"\N{MINUS SIGN} {title}", 12, bold=True) + 20, 1))
 
 

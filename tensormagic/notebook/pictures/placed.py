@@ -43,7 +43,7 @@ class Placed:
 
 
 def headline(report: Report) -> str:
-    """One line: how many workers and chunks, and the bytes to the workers, between them and back."""
+    """Return one line: how many workers and chunks, and the bytes to the workers, between them and back."""
     most = report.call.rows if report.call is not None else 0
     even = report.chunks and (report.chunks - 1) * most < report.rows <= report.chunks * most
     moved = [(report.data.bytes + report.parameters.bytes, "to the workers")]
@@ -54,7 +54,7 @@ def headline(report: Report) -> str:
 
 
 def placed(report: Report) -> Placed | None:
-    """The picture of what a report tells of; None where there is none, or it is too large."""
+    """Return the picture of what a report tells of, or None where there is none, or it is too large."""
     call = report.call
     if call is None or len(call.split.graph.nodes) > MOST_AT_ALL or len(report.passed) != len(call.split.stages):
         return None
@@ -73,7 +73,7 @@ class _Placing:
     inner: dict[str, tuple[View, ...]] = field(default_factory=dict[str, tuple[View, ...]])
 
     def placed(self) -> Placed:
-        """The picture."""
+        """Return the picture."""
         source = self._learn()
         for k, node in enumerate(self.graph.parameters):
             if node in self.read or k in self.call.split.places:
@@ -132,7 +132,7 @@ class _Placing:
         return source
 
     def _called(self, node: Node, naming: Naming, titles: Mapping[str, str]) -> str:
-        """A node's name, else its expression in the user's text, else its operation."""
+        """Return a node's name, else its expression in the user's text, else its operation."""
         if node.op is PARAMETER:
             return self.whole[node].title
         vertex = self.whole[unfolded(node)]
@@ -149,14 +149,14 @@ class _Placing:
         self.told |= {node: names.pop() for node, names in of.items() if len(names) == 1 and not self.whole[node].name}
 
     def _add(self, vertex: Vertex, *sources: str) -> str:
-        """A vertex with its operands; the same one once."""
+        """Return a vertex with its operands; the same one once."""
         if vertex.id not in self.vertices:
             self.vertices[vertex.id] = vertex
             self.edges += [Edge(source, vertex.id, port) for port, source in enumerate(sources)]
         return vertex.id
 
     def _moves(self, key: str, crossing: Crossing, note: str, source: str) -> str:
-        """What stands at a border: how many bytes, and of what."""
+        """Return what stands at a border: how many bytes, and of what."""
         if key not in self.vertices:
             self.crossings.append(crossing)
         return self._add(Vertex(key, in_bytes(crossing.bytes), "sent", note), source)
@@ -164,7 +164,7 @@ class _Placing:
     # places
 
     def _when(self, number: int) -> str:
-        """What this process does before a pass, or after the last one, has a frame of its own."""
+        """Return what this process does before a pass, or after the last one, has a frame of its own."""
         count = len(self.call.split.stages)
         if number == count:
             return f"{HERE}, at the end"
@@ -237,7 +237,7 @@ class _Placing:
             self.at |= dict.fromkeys(whole, self._parts_of(vertex, f"the {what}", passed, loop))
 
     def _parts_of(self, vertex: Vertex, what: str, passed: Sequence[Passed], loop: str) -> str:
-        """The parts that the stages of a loop or branch have moved between workers, and to this process."""
+        """Return the parts that the stages of a loop or branch have moved between workers, and to this process."""
         between = sum(p.between for p in passed)
         size = sum(p.between * sum(p.parts) for p in passed)
         way = Crossing(f"parts of {what}", "worker to worker", between, size)
@@ -247,7 +247,7 @@ class _Placing:
         return self._moves(f"{vertex.id}>back", way, "back to this process", moved)
 
     def _arrived(self, k: int, node: Node) -> str:
-        """The rows of an argument, as they came to be on workers."""
+        """Return the rows of an argument, as they came to be on workers."""
         size, how = self.call.arrived[k]
         name = self.told[node]
         told = {"sent": "sent to the workers", "there": "are on the workers", "read": "read by the workers"}[how]
@@ -259,7 +259,7 @@ class _Placing:
         return self._moves(f"{self.whole[node].id}>rows", way, f"rows of {name} {told}", self.whole[node].id)
 
     def _lent(self, number: int, k: int, node: Node, passed: Passed, source: str) -> str:
-        """The rows with those that a chunk is lent by the next one."""
+        """Return the rows with those that a chunk is lent by the next one."""
         halo = self.call.split.halo
         if not halo:
             return source
@@ -298,6 +298,6 @@ class _Placing:
 
 
 def _plain(node: Node, key: str, scope: Scope) -> Vertex:
-    """A node that is computed or sent, but has no vertex of its own, as an unused loop result."""
+    """Return a node that is computed or sent, but has no vertex of its own, as an unused loop result."""
     types = ", ".join(map(scope.type_text, node.types))
     return Vertex(key, scope.label(node), kind_of(node), types)

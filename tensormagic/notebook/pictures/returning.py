@@ -12,18 +12,18 @@ CORNER = 5.0
 
 
 def ways_back(returns: Sequence[tuple[str, str]], place: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
-    """The back edges between boxes, by their indices in a list; edges inside closed groups are left out."""
+    """Return the back edges between boxes, by their indices in a list; edges inside closed groups are left out."""
     pairs = [(place[end], place[begin]) for end, begin in returns if end in place and begin in place]
     return tuple(dict.fromkeys(pairs))
 
 
 def lanes_width(count: int) -> float:
-    """The width of so many lanes beside a picture."""
+    """Return the width of so many lanes beside a picture."""
     return BESIDE + LANE * (count - 1) + 1 if count else 0.0
 
 
 def lane(edge: float, number: int) -> float:
-    """Where a lane is, of a picture whose boxes end at ``edge``."""
+    """Return where a lane is, of a picture whose boxes end at ``edge``."""
     return edge + BESIDE + LANE * number
 
 

@@ -127,7 +127,7 @@ class Vertex:
 
     @property
     def is_op(self) -> bool:
-        """Whether the vertex computes something."""
+        """Return whether the vertex computes something."""
         return self.kind not in _NOT_OPS
 
 
@@ -156,12 +156,12 @@ class View:
 
     @cached_property
     def drawn(self) -> View:
-        """The view without vertices that only carry values; these are drawn, listed and counted only if every step is asked for."""
+        """Return the view without vertices that only carry values; these are drawn, listed and counted only if every step is asked for."""
         return self if self.is_folded else folded(self)
 
     @property
     def groupings(self) -> tuple[str, ...]:
-        """How the vertices can be grouped, the usual way first; ``none``: not at all, ``all``: not folded."""
+        """Return how the vertices can be grouped, the usual way first; ``none``: not at all, ``all``: not folded."""
         drawn = self.drawn
         ops = [vertex for vertex in drawn.vertices if vertex.is_op]
         known = {
@@ -184,7 +184,7 @@ class View:
 
     @cached_property
     def ops(self) -> int:
-        """How many of the vertices that are drawn compute something, those inside of loops and branches with them."""
+        """Return how many of the vertices that are drawn compute something, those inside of loops and branches with them."""
         return sum(vertex.is_op for vertex in self.drawn.everything())
 
     @property
@@ -209,12 +209,12 @@ class View:
 
     @cached_property
     def kernels(self) -> int:
-        """How many kernels the vertices name."""
+        """Return how many kernels the vertices name."""
         return len({vertex.kernel for vertex in self.vertices} - {None})
 
     @property
     def picture(self) -> Picture:
-        """The view laid out in the usual way; computed once."""
+        """Return the view laid out in the usual way; computed once."""
         return self.grouped(self.groupings[0])
 
     def grouped(self, grouping: str) -> Picture:
@@ -264,7 +264,7 @@ class Scene:
 
     @cached_property
     def whole(self) -> Scene:
-        """The scene with all of its views."""
+        """Return the scene with all of its views."""
         return self.rest() if self.rest is not None else self
 
     def view(self, name: str) -> View:
@@ -285,7 +285,7 @@ class Scene:
 
     @property
     def summary(self) -> str:
-        """One line with the stages of the computation: ``graph: 12 ops as written → 9 after rewriting → 2 compiled kernels``.
+        """Return one line with the stages of the computation: ``graph: 12 ops as written → 9 after rewriting → 2 compiled kernels``.
 
         >>> Scene("", "", (View("captured", (Vertex("a", "exp", "pointwise"),), ()),)).summary
         'graph: 1 op'
@@ -328,18 +328,18 @@ class Scene:
 
     @property
     def notes(self) -> list[str]:
-        """Which branches the graph holds alone, and why a later stage has more ops than were written."""
+        """Return which branches the graph holds alone, and why a later stage has more ops than were written."""
         ops = {view.name: view.ops for view in self.views}
         grown = ops.get("rewritten", 0) > ops.get("captured", 0) > 0
         return [*([_GROWN] if grown else []), *self.chosen[:MOST_RULES]]
 
     @cached_property
     def details(self) -> Details:
-        """What is found out when somebody opens the graph; once."""
+        """Return what is found out when somebody opens the graph; once."""
         return self.later() if self.later is not None else Details()
 
     def went(self, view: str) -> Mapping[int, Mapping[str, str]]:
-        """What the frames of a view's branches and loops say of the run, by the number of the vertex and the name of the frame."""
+        """Return what the frames of a view's branches and loops say of the run, by the number of the vertex and the name of the frame."""
         if "details" in vars(self):
             return {number: told["went"] for number, told in self.details.measured.items() if "went" in told}
         return self.soon(view) if self.soon is not None else {}

@@ -61,7 +61,7 @@ class Scope:
         return str(t)
 
     def label(self, node: Node) -> str:
-        """The name of an input, the value of a constant, the name of an op; of a loop also how often it runs."""
+        """Return the name of an input, the value of a constant, the name of an op; of a loop also how often it runs."""
         if node.op is PARAMETER:
             return self.names[node["index"]]
         if node.op is CONSTANT:
@@ -73,21 +73,21 @@ class Scope:
         return self.size_text(node["size"]) if node.op is SIZE else WORDS.get(node.op.name, node.op.name)
 
     def _product(self, node: Node) -> str:
-        """What a contraction is called: ``@``; with its operands where one is transposed, or the second stands first."""
+        """Return what a contraction is called: ``@``; with its operands where one is transposed, or the second stands first."""
         names = [self._operand(a) for a in node.args]
         text = product(node["subscripts"], names)
         plain = text.startswith("einsum(") or text == f"{names[0]} @ {names[1]}"
         return _contraction(node["subscripts"]) if plain else text
 
     def _operand(self, node: Node) -> str:
-        """The name of an operand inside an expression; a dot for one that has none, or a long one."""
+        """Return the name of an operand inside an expression; a dot for one that has none, or a long one."""
         while node.op is FORM:
             node = node.args[0]
         name = self.label(node) if node.op is PARAMETER else self.called.get(node, "")
         return name if name.isidentifier() and len(name) <= _LONGEST else "·"
 
     def fixed_by(self, node: Node) -> Node | None:
-        """The number that a node hands on: a constant, or a size of this run."""
+        """Return the number that a node hands on: a constant, or a size of this run."""
         source = unfolded(node)
         if source.op is SIZE and self.number is not None:
             with suppress(KeyError, TensorError):
@@ -95,7 +95,7 @@ class Scope:
         return source if source.op is CONSTANT else None
 
     def size_text(self, size: Size) -> str:
-        """The number that a size is in this run; its symbol where that is not known, and a dot for what the graph computes."""
+        """Return the number that a size is in this run; its symbol where that is not known, and a dot for what the graph computes."""
         if self.number is not None:
             with suppress(KeyError, TensorError):
                 return str(self.number(size))
@@ -103,7 +103,7 @@ class Scope:
 
     @cached_property
     def extents(self) -> Mapping[str, str]:
-        """What the user would write for each symbol of a size."""
+        """Return what the user would write for each symbol of a size."""
         return extents(self.names, self.graph.parameters)
 
     def symbolic(self, t: Type) -> str:
@@ -117,13 +117,13 @@ class Scope:
         return dtype + bracket + _SYMBOL.sub(lambda found: self.extents[found[0]], rest)
 
     def constant(self, node: Node) -> Node | None:
-        """The constant that a parameter of a graph inside stands for, if it does."""
+        """Return the constant that a parameter of a graph inside stands for, if it does."""
         return self.fixed.get(node["index"]) if node.op is PARAMETER else None
 
     def inner(
         self, node: Node, graph: Graph, naming: Naming, called: Mapping[Node, str], given_as: Mapping[int, str]
     ) -> Scope:
-        """The scope of a graph inside a node: its parameters have the names of their operands, or of the user's variables.
+        """Return the scope of a graph inside a node: its parameters have the names of their operands, or of the user's variables.
 
         ``given_as`` has names of the node's results in this scope.
         """
@@ -158,12 +158,12 @@ class Scope:
         return Scope(graph, self._carried[node], numbers, called, fixed, _carried=self._carried)
 
     def _handed(self, parameter: Node, operand: Node | None, naming: Naming, *, carried: bool) -> str:
-        """The name of a parameter of a graph inside: that of its operand, or ``tape`` for a tape."""
+        """Return the name of a parameter of a graph inside: that of its operand, or ``tape`` for a tape."""
         given = "" if operand is None else self.given(operand, naming, carried=carried)
         return given or ("tape" if parameter.type.form == "tape" else "")
 
     def given(self, node: Node, naming: Naming, *, carried: bool = False) -> str:
-        """What an operand is called: its name, or how it was written; of what a loop carries, its name alone."""
+        """Return what an operand is called: its name, or how it was written; of what a loop carries, its name alone."""
         if node in self.called:
             return self.called[node]
         source = unfolded(node)
@@ -178,7 +178,7 @@ class Scope:
         return self.called.get(source, "") or ("" if carried else naming.written(source))
 
     def _carried_by(self, loop: Node, node: Node) -> str:
-        """The name that a loop, once drawn, has for a result."""
+        """Return the name that a loop, once drawn, has for a result."""
         while node is not loop and node.op is not ITEM:
             node = node.args[0]
         names, number = self._carried.get(loop, ()), 0 if node is loop else int(node["index"])
@@ -199,7 +199,7 @@ class Scope:
 
 
 def short(value: Any, items: int = 3) -> str:
-    """A value in a few characters.
+    """Return a value in a few characters.
 
     >>> short(np.arange(10.0))
     '[0, 1, 2, …]'
@@ -212,7 +212,7 @@ def short(value: Any, items: int = 3) -> str:
 
 
 def _contraction(subscripts: str) -> str:
-    """What a contraction is called: ``@`` of matrices or vectors, ``vdot`` of all elements of two arrays, else ``einsum``."""
+    """Return what a contraction is called: ``@`` of matrices or vectors, ``vdot`` of all elements of two arrays, else ``einsum``."""
     (left, right), out = split(subscripts)
     if len((set(left) & set(right)) - set(out)) == 1:
         return "@"

@@ -119,7 +119,7 @@ def _tag(vertex: Vertex) -> str:
 
 
 def _rows(text: str, style: str) -> list[tuple[str, str]]:
-    """A text as lines: what a rule is called may need two or three."""
+    """Return a text as lines: what a rule is called may need two or three."""
     rows = wrapped(clean(text), WIDEST, STYLES[style][0]) if style == "tag" else [text]
     return [(row, style) for row in (rows if len(rows) < 3 else [*rows[:2], " ".join(rows[2:])])]
 

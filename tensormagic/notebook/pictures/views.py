@@ -73,14 +73,14 @@ class Drawing:
         return Naming(self.spans, self.source_of, self.cell)
 
     def in_cell(self, rule: str) -> str:
-        """A rule, or the role that it gives, with letters that the cell does not have."""
+        """Return a rule, or the role that it gives, with letters that the cell does not have."""
         if self.cell not in self.texts:
             self.texts[self.cell] = self.source_of(self.cell)
         role = "rewritten by " if rule.startswith("rewritten by ") else ""
         return role + in_cell(rule.removeprefix(role), self.texts[self.cell])
 
     def id(self, node: Node) -> str:
-        """What a node is called in every view."""
+        """Return what a node is called in every view."""
         found = self.ids.get(node)
         if found is None:
             found = self.ids[node] = f"v{self._count}"
@@ -88,7 +88,7 @@ class Drawing:
         return found
 
     def meaning(self, node: Node, label: str, cell: str) -> str:
-        """What an operation does, if the text of its cell does not name it: rules and library functions insert such operations."""
+        """Return what an operation does, if the text of its cell does not name it: rules and library functions insert such operations."""
         if cell not in self.texts:
             self.texts[cell] = self.source_of(cell)
         is_operator = "@" in label or operation(node.op.name) != node.op.name
@@ -153,7 +153,7 @@ class Drawing:
         yellow: frozenset[Node] | set[Node] = frozenset(),
         written: bool = False,
     ) -> View:
-        """One graph under a name; ``written``: it is as the user wrote it, so that names are read from the text."""
+        """Return one graph under a name; ``written``: it is as the user wrote it, so that names are read from the text."""
         writer = _Writer(self, rules or {}, kernel or {}, yellow, written=written)
         scope = replace(scope, called=writer.called(scope.graph))
         return writer.view(name, scope, outputs)
@@ -188,7 +188,7 @@ class _Writer:
         place: tuple[Any, ...] = (),
         wanted: Sequence[int] | None = None,
     ) -> View:
-        """What the results of the ``wanted`` numbers need; without these, all results."""
+        """Return what the results of the ``wanted`` numbers need; without these, all results."""
         wanted = range(len(scope.graph.results)) if wanted is None else wanted
         found = needed(scope.graph, wanted)
         self.parts |= self.drawing.naming.parts([n for n in found.nodes if kind_of(n) in _PLACED or n.op in _TAKES])
@@ -221,7 +221,7 @@ class _Writer:
         return View(name, tuple(vertices), tuple(edges), given, inner, returns=returns)
 
     def called(self, graph: Graph) -> Mapping[Node, str]:
-        """What the user calls the nodes of a graph."""
+        """Return what the user calls the nodes of a graph."""
         naming, known = self.drawing.naming, self.drawing.known
         if not self.written:
             return naming.still(graph, known)
@@ -262,14 +262,14 @@ class _Writer:
             yield self.view(title, inner, outputs, f"{key}/{name}/", (*place, node, name), wanted)
 
     def _inner(self, scope: Scope, node: Node, graph: Graph, given_as: Mapping[int, str]) -> Scope:
-        """The scope of a graph inside a node; nodes before the iterations get the names that they have inside."""
+        """Return the scope of a graph inside a node; nodes before the iterations get the names that they have inside."""
         called = self.called(graph)
         if isinstance(body := node.params.get("body"), Graph) and body is not graph:
             called = {**self.called(body), **called}
         return scope.inner(node, graph, self.drawing.naming, called, given_as)
 
     def _results(self, scope: Scope, node: Node, read: Sequence[int], given_as: Mapping[int, str]) -> str:
-        """The variables that a loop or a branch gives."""
+        """Return the variables that a loop or a branch gives."""
         for body in ("body", "then"):
             graph = node.params.get(body)
             if isinstance(graph, Graph) and node.op in REGIONS:
@@ -280,7 +280,7 @@ class _Writer:
         return ""
 
     def _result_names(self, node: Node, body: str, inner: Scope) -> list[str]:
-        """The names of the results of a graph inside: the user's variables, or their role, as ``next``."""
+        """Return the names of the results of a graph inside: the user's variables, or their role, as ``next``."""
         results = inner.graph.results
         what = "next" if node.op in {LOOP, WHILE} and body == "body" else "goes on" if body == "test" else "result"
         usual = [f"{what} {k + 1}" if len(results) > 1 else what for k in range(len(results))]
@@ -303,7 +303,7 @@ class _Writer:
         read: Sequence[int],
         given_as: Mapping[int, str],
     ) -> Vertex:
-        """One node, in the graphs of a place; of several results those that are ``read`` are told."""
+        """Return one node, in the graphs of a place; of several results those that are ``read`` are told."""
         drawing = self.drawing
         fixed = scope.constant(node)
         types = tuple(node.types[k] for k in read) if fixed is None else fixed.types
@@ -339,7 +339,7 @@ class _Writer:
 
 
 def _returns(loop: Node, body: Graph, ids: Mapping[Node, str], ends: Mapping[int, str]) -> Iterator[tuple[str, str]]:
-    """The results of a loop's body that are carried to the next iteration, each with the input that it becomes."""
+    """Yield the results of a loop's body that are carried to the next iteration, each with the input that it becomes."""
     if loop.op not in {LOOP, WHILE}:
         return
     first = int(loop.op is LOOP)
@@ -350,14 +350,14 @@ def _returns(loop: Node, body: Graph, ids: Mapping[Node, str], ends: Mapping[int
 
 
 def _given_as(scope: Scope, node: Node, found: Needed, ends: Mapping[tuple[Node, int], str]) -> dict[int, str]:
-    """What the results of a loop are called where they are read; gradients by their own names."""
+    """Return what the results of a loop are called where they are read; gradients by their own names."""
     items = [n for n in found.nodes if n.op is ITEM and n.args[0] is node] if len(node.types) > 1 else []
     named = {number: label for (one, number), label in ends.items() if one is node}
     return named | {item["index"]: scope.called[item] for item in items if item in scope.called}
 
 
 def _brings(node: Node, number: Node) -> bool:
-    """Whether a size, or a place, that is computed comes into a graph with a node, and not with its operands."""
+    """Return whether a size, or a place, that is computed comes into a graph with a node, and not with its operands."""
     known = {
         n for arg in node.args for n in (*arg.sized_by, *(n for t in arg.types for s in t.shape for n in nodes_of(s)))
     }
@@ -365,7 +365,7 @@ def _brings(node: Node, number: Node) -> bool:
 
 
 def _of_gradients(vertices: list[Vertex], edges: Sequence[Edge]) -> list[Vertex]:
-    """The vertices; those that rules have made, and that gradients alone need, as what belongs to a gradient."""
+    """Return the vertices; those that rules have made, and that gradients alone need, as what belongs to a gradient."""
     given: dict[str, list[str]] = defaultdict(list)
     for edge in edges:
         given[edge.target].append(edge.source)
@@ -386,7 +386,7 @@ def _of_gradients(vertices: list[Vertex], edges: Sequence[Edge]) -> list[Vertex]
 
 
 def _gradients(outputs: Sequence[tuple[str, Node]]) -> dict[tuple[Node, int], str]:
-    """The results of loops that are gradients themselves, by the loop and the index of the result."""
+    """Return the results of loops that are gradients themselves, by the loop and the index of the result."""
     found: dict[tuple[Node, int], str] = {}
     for label, result in outputs:
         node = result
@@ -398,7 +398,7 @@ def _gradients(outputs: Sequence[tuple[str, Node]]) -> dict[tuple[Node, int], st
 
 
 def functions_of(source: str) -> dict[int, str]:
-    r"""The functions of a cell's text by line, the innermost for each.
+    r"""Return the functions of a cell's text by line, the innermost for each.
 
     >>> functions_of("def f(x):\n    return 2 * x\ny = f(3)")
     {1: 'f', 2: 'f'}
@@ -420,12 +420,12 @@ def functions_of(source: str) -> dict[int, str]:
 
 
 def newest(spans: Sequence[Site]) -> Site:
-    """The span of the latest run."""
+    """Return the span of the latest run."""
     return max(spans, key=lambda s: (s.run, s))
 
 
 def kind_of(node: Node) -> str:
-    """The kind that a node is drawn as."""
+    """Return the kind that a node is drawn as."""
     if node.op is PARAMETER or node.op is INPUT:
         return "input"
     kind = node.op.kind
@@ -437,12 +437,12 @@ def kind_of(node: Node) -> str:
 
 
 def computes(kind: str) -> bool:
-    """Whether a kind of vertex is an operation, and no input or constant."""
+    """Return whether a kind of vertex is an operation, and no input or constant."""
     return kind not in {"input", "constant"}
 
 
 def places(lens: site.Lens, cell: str) -> Callable[[Node], Sequence[Site]]:
-    """A function that gives a node's places: from the lens; for nodes inside regions, which it lacks, from their own sites."""
+    """Return a function that gives a node's places: from the lens; for nodes inside regions, which it lacks, from their own sites."""
     known: dict[Node, Sequence[Site]] = {}
 
     def spans(node: Node) -> Sequence[Site]:

@@ -64,17 +64,17 @@ class Frame:
 
     @property
     def inside(self) -> Place | None:
-        """Where the graph is that runs; None for one that no picture has."""
+        """Return where the graph is that runs, or None for one that no picture has."""
         return (*self.place, self.running) if self.running else None
 
     @property
     def is_loop(self) -> bool:
-        """Whether there are iterations."""
+        """Return whether there are iterations."""
         return self.node.op in {LOOP, WHILE}
 
     @property
     def iterations(self) -> int | None:
-        """How many iterations there are; None where nobody has seen the end."""
+        """Return how many iterations there are, or None where nobody has seen the end."""
         return self.iteration if self.ended else self.count
 
 
@@ -115,7 +115,7 @@ class Looking:
         """A node of the graph that runs has been computed."""
 
     def loops(self) -> Iterator[Frame]:
-        """The loops that are turning, the outermost first."""
+        """Return the loops that are turning, the outermost first."""
         return (frame for frame in self.frames if frame.is_loop)
 
     def _place(self, node: Node) -> Place:
@@ -127,17 +127,17 @@ class Looking:
 
 
 def _name(frame: Frame, graph: Graph) -> str:
-    """The name of a graph among those of the region that runs it."""
+    """Return the name of a graph among those of the region that runs it."""
     return frame.way or next((name for name, known in frame.place[-1].params.items() if known is graph), "")
 
 
 def is_region(node: Node) -> bool:
-    """Whether there are graphs inside."""
+    """Return whether there are graphs inside."""
     return node.op.kind == "region"
 
 
 def watched(node: Node, operands: Sequence[Any], number: Callable[[Size], int], looking: Looking) -> Any:
-    """The value of a node, computed while somebody looks on.
+    """Return the value of a node, computed while somebody looks on.
 
     Raises
     ------

@@ -101,7 +101,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _unfit(code: Code, space: Mapping[str, Any]) -> str:
-    """Why a cell cannot be given to another package at all; empty for one that can."""
+    """Return why a cell cannot be given to another package at all; empty for one that can."""
     imported = [a.name for n in ast.walk(ast.parse(code.cell.source)) if isinstance(n, ast.Import) for a in n.names]
     imported += [n.module or "" for n in ast.walk(ast.parse(code.cell.source)) if isinstance(n, ast.ImportFrom)]
     if any(name.partition(".")[0] == "numpy" for name in imported):

@@ -29,7 +29,7 @@ def beside(outcome: Outcome) -> Generator[None]:
 
 
 def copies(code: Code, notebook: Mapping[str, Any]) -> dict[str, Any]:
-    """The variables as plain NumPy sees them: lazy values computed, arrays that the cell reads copied."""
+    """Return the variables as plain NumPy sees them: lazy values computed, arrays that the cell reads copied."""
     space = dict(notebook)
     memo: dict[int, Any] = {}
     for name in code.parsed.reads:
@@ -64,7 +64,7 @@ def in_numpy(outcome: Outcome, notebook: Mapping[str, Any] | None = None) -> tup
 
 
 def wanted(outcome: Outcome, result: Any, space: Mapping[str, Any]) -> list[Any]:
-    """The values in another run of the cell that correspond to the outcome's results."""
+    """Return the values in another run of the cell that correspond to the outcome's results."""
     captured = flatten(outcome.result)[0]
     if any(isinstance(leaf, Tensor) for leaf in captured):
         pairs = zip(captured, flatten(result)[0], strict=True)
@@ -76,14 +76,14 @@ def wanted(outcome: Outcome, result: Any, space: Mapping[str, Any]) -> list[Any]
 
 
 def longer(value: Any) -> Any:
-    """A floating value with more digits."""
+    """Return a floating value with more digits."""
     if isinstance(value, np.ndarray | np.floating) and value.dtype.kind == "f":
         return value.astype(np.longdouble)
     return np.longdouble(value) if type(value) is float else value
 
 
 def difference(captured: list[Any], expected: list[Any]) -> float:
-    """The largest difference of corresponding numbers, relative to the largest of them; nan where one alone is nan."""
+    """Return the largest difference of corresponding numbers, relative to the largest of them; nan where one alone is nan."""
     worst = 0.0
     for left, right in zip(captured, expected, strict=True):
         x, y = np.asarray(left), np.asarray(right)

@@ -16,7 +16,7 @@ from tensormagic.notebook.pictures.views import places
 
 
 def device_lines(shown: Portrait) -> dict[int, float]:
-    """The seconds that each line takes, gradients included. Time of shared kernels is divided among their lines.
+    """Return the seconds that each line takes, gradients included. Time of shared kernels is divided among their lines.
 
     The first run compiles, or has the library compute nodes without kernels; the second is measured.
     """

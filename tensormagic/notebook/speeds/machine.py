@@ -76,7 +76,7 @@ def measured() -> Machine:
 
 
 def _name(compiles: bool) -> str:
-    """What tells machines apart that share a folder."""
+    """Return what tells machines apart that share a folder."""
     parts = [platform.node(), platform.machine(), platform.processor(), np.__version__]
     if compiles:
         from tensormagic.backend.cpu.loader import machine

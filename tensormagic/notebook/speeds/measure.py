@@ -98,7 +98,7 @@ class Party:
 
     @property
     def usual(self) -> float | None:
-        """The time of a run, as ``%%timeit`` would tell it; the fastest where the mean is not known."""
+        """Return the time of a run, as ``%%timeit`` would tell it; the fastest where the mean is not known."""
         return self.call if self.mean is None else self.mean
 
 
@@ -140,12 +140,12 @@ class Speed:
 
     @property
     def own(self) -> Party:
-        """What was captured."""
+        """Return what was captured."""
         return self.parties[1]
 
     @property
     def doubt(self) -> float:
-        """What errors below are not told from zero: longer floats lose digits where NumPy does, 11 bits later.
+        """Return what errors below are not told from zero: longer floats lose digits where NumPy does, 11 bits later.
 
         Four bits are left for where the same sum is rounded in another way.
         """
@@ -155,27 +155,27 @@ class Speed:
 
     @property
     def varies(self) -> bool:
-        """Whether the runs vary so much that only the fastest ones tell anything, as on a machine that does other work."""
+        """Return whether the runs vary so much that only the fastest ones tell anything, as on a machine that does other work."""
         far = any(p.call and p.mean and p.mean > _DISTURBED * p.call for p in (self.numpy, self.own))
         return far or self.doubtful > _WIDE_SPREAD
 
     def run(self, party: Party) -> float:
-        """The seconds of a run that are compared and drawn: the usual ones, or the fastest where the runs vary."""
+        """Return the seconds of a run that are compared and drawn: the usual ones, or the fastest where the runs vary."""
         return (party.call if self.varies and party.call else party.usual) or 0.0
 
     def times_faster(self, party: Party) -> float:
-        """How many times faster than NumPy a run of a party is."""
+        """Return how many times faster than NumPy a run of a party is."""
         return self.run(self.numpy) / (self.run(party) or 1.0)
 
     @property
     def doubtful(self) -> float:
-        """How uncertain the ratio of the means is, relative to it, by the spreads of both."""
+        """Return how uncertain the ratio of the means is, relative to it, by the spreads of both."""
         both = [p.spread / p.mean for p in (self.numpy, self.own) if p.mean]
         return float(np.hypot.reduce(both)) if both else 0.0
 
     @property
     def is_done(self) -> bool:
-        """Whether a run of the captured graph has nothing to compute."""
+        """Return whether a run of the captured graph has nothing to compute."""
         return self.own.idle
 
     @property
@@ -200,13 +200,13 @@ class Times:
     runs: int
 
     def of(self, party: Party) -> Party:
-        """A party with these times of its runs."""
+        """Return a party with these times of its runs."""
         counted = {"batches": self.batches, "runs": self.runs}
         return replace(party, call=self.fastest, mean=self.mean, spread=self.spread, **counted)
 
 
 def run_times(action: Callable[[Any], Any], prepare: Callable[[], Any]) -> Times:
-    """The times of the runs of an action, at least three; ``prepare`` is not counted."""
+    """Return the times of the runs of an action, at least three; ``prepare`` is not counted."""
     times: list[float] = []
     while len(times) < 3 or (sum(times) < _SECONDS and len(times) < _RUNS):
         given = prepare()
@@ -269,7 +269,7 @@ def measure(outcome: Outcome, shown: Portrait) -> Speed:
 
 
 def _at_once(shown: Portrait) -> tuple[tuple[str, ...], ...]:
-    """The names of steps that run at the same time, for the value and its gradients."""
+    """Return the names of steps that run at the same time, for the value and its gradients."""
     found: dict[tuple[str, ...], None] = {}
     for plan in dict.fromkeys([shown.primal_executable.plan, shown.executable.plan]):
         kernels = plan.driver.overlap.numbers
@@ -280,7 +280,7 @@ def _at_once(shown: Portrait) -> tuple[tuple[str, ...], ...]:
 
 
 def _truth(outcome: Outcome, shown: Portrait, expected: list[Any]) -> list[Any] | None:
-    """The results at higher precision; None if NumPy has no wider type for the cell, or it would decide nothing."""
+    """Return the results at higher precision, or None if NumPy has no wider type for the cell, or it would decide nothing."""
     if np.finfo(np.longdouble).nmant <= np.finfo(np.float64).nmant:
         return None
     try:
@@ -316,7 +316,7 @@ def _numpy(outcome: Outcome, shown: Portrait, expected: list[Any], truth: list[A
 
 
 def _profile(outcome: Outcome) -> Profile:
-    """One more run by plain NumPy, followed line by line: of a cell that is quickly done the fastest of some."""
+    """Return one more run by plain NumPy, followed line by line: of a cell that is quickly done the fastest of some."""
     code, kept = outcome.code, outcome.kept
     found: list[Profile] = []
     with beside(outcome):
@@ -329,14 +329,14 @@ def _profile(outcome: Outcome) -> Profile:
 
 
 def _captured(outcome: Outcome, shown: Portrait, expected: list[Any], truth: list[Any] | None) -> Party:
-    """What was captured, on the best tier that there is."""
+    """Return what was captured, on the best tier that there is."""
     party, results = _own(shown.primal_executable, shown)
     error = None if truth is None else difference(results, truth)
     return replace(party, first=outcome.seconds, error=error, apart=difference(results, expected))
 
 
 def _own(program: Executable, shown: Portrait) -> tuple[Party, list[Any]]:
-    """A graph of ours, run."""
+    """Return a graph of ours, run."""
     values, sizes = shown.values, shown.sizes
     if config.tier != "numpy":
         program.compile().wait()
@@ -354,13 +354,13 @@ def _own(program: Executable, shown: Portrait) -> tuple[Party, list[Any]]:
 
 
 def _with_gradients(shown: Portrait) -> Party:
-    """The value and its gradients together, which NumPy alone has not."""
+    """Return the value and its gradients together, which NumPy alone has not."""
     party, _ = _own(shown.executable, shown)
     return replace(party, how="with gradients")
 
 
 def _on_device(outcome: Outcome, shown: Portrait, expected: list[Any], truth: list[Any] | None) -> list[Party]:
-    """The cell on the device: its data there, and copied."""
+    """Return the cell on the device: its data there, and copied."""
     own = OnDevice(shown)
     results = own.results(own.run)
     times = run_times(lambda _: own.run(), lambda: None)
@@ -378,7 +378,7 @@ def _compile_seconds(plan: Plan) -> float | None:
 
 
 def launches(plan: Plan) -> str:
-    """The kernels and calls of NumPy that a run starts, where no loop is Python's."""
+    """Return the kernels and calls of NumPy that a run starts, where no loop is Python's."""
     kernels = sum(isinstance(step, Kernel) for step in plan.steps)
     calls = len(plan.steps) - kernels
     parts = [f"{kernels} kernel{'s' * (kernels != 1)}"] if kernels or not calls else []

@@ -43,7 +43,7 @@ class OnDevice:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether kernels of our own run: they are compiled here."""
+        """Return whether kernels of our own run: they are compiled here."""
         found = planned(self.program.graph)
         if config.tier == "numpy" or not compiler.is_there() or found is None or not found.has_kernels:
             return False
@@ -51,7 +51,7 @@ class OnDevice:
         return found.codes.wait()
 
     def run(self) -> list[Any]:
-        """The results, which stay there, when all is done."""
+        """Return the results, which stay there, when all is done."""
         tier = "numba" if self.is_compiled else config.tier
         with asked_for(), config.using(tier=tier):
             found = self.program.resident(self.there)
@@ -59,18 +59,18 @@ class OnDevice:
         return found
 
     def with_copies(self) -> list[Any]:
-        """The results on the host, of values of the host."""
+        """Return the results on the host, of values of the host."""
         self.there = [residence.resident(v) for v in self.hosted]
         return self.results(self.run)
 
     def results(self, run: Callable[[], list[Any]]) -> list[Any]:
-        """The results of a run on the host."""
+        """Return the results of a run on the host."""
         with asked_for():
             return [r.host() if isinstance(r, residence.Resident) else r for r in run()]
 
     @property
     def launched(self) -> str:
-        """What a run starts, in words."""
+        """Return what a run starts, in words."""
         found = planned(self.program.graph)
         kernels = sum(len(launches) for launches in found.launches.values() if launches) if found is not None else 0
         return f"{kernels} kernel{'s' * (kernels != 1)}" if kernels and self.is_compiled else "the library's calls"

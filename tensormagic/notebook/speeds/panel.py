@@ -45,7 +45,7 @@ def speed(outcome: Outcome, shown: Portrait) -> Drawn:
 
 
 def drawn(found: Speed, source: str, *, own_first: bool = False) -> Drawn:
-    """What was measured, in every form.
+    """Return what was measured, in every form.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ _HEAD = ("", "a run", "first result", "compiling", "memory", "launches", "error"
 
 
 def _cells(party: Party, doubt: float) -> list[str]:
-    """A row of the table."""
+    """Return a row of the table."""
     name = f"{party.name}, {party.how}" if party.how else party.name
     if party.refused:
         return [name, f"cannot run the cell unchanged: {party.refused}", "", "", "", "", ""]
@@ -103,7 +103,7 @@ def _error(error: float, doubt: float) -> str:
 
 
 def _table(found: Speed) -> tuple[str, str]:
-    """The figures: a column for each who has run the cell on a page, which may be narrow, and a row in text."""
+    """Return the figures: a column for each who has run the cell on a page, which may be narrow, and a row in text."""
     rows = [_cells(p, found.doubt) for p in found.parties if not p.refused]
     first, *figures = zip(_HEAD, *rows, strict=True)
     page, text = table(_TITLE, first, figures)[0], table(_TITLE, _HEAD, rows)[1]
@@ -128,7 +128,7 @@ def _headline(found: Speed) -> str:
 
 
 def _apart(ratios: Mapping[str, float]) -> str:
-    """What two ways of measuring say of who is faster, where they do not agree: the one that says less first."""
+    """Return what two ways of measuring say of who is faster, where they do not agree: the one that says less first."""
     less, more = sorted(ratios, key=lambda by: max(ratios[by], 1 / ratios[by]))
     low, high = ratios[less], ratios[more]
     return f"{_compared(low, '{} than NumPy', 2)} by the {less}, {_compared(high, '{}', 2)} by the {more}"
@@ -141,23 +141,23 @@ def _compared(ratio: float, text: str, digits: int) -> str:
 
 
 def _times(ratio: float, digits: int) -> str:
-    """How many times faster, or slower."""
+    """Return how many times faster, or slower."""
     times = max(ratio, 1 / ratio)
     return f"{times:.{digits}g}" if times < 10**digits else f"{float(f'{times:.{digits}g}'):,.0f}"
 
 
 def _about(runs: int) -> str:
-    """A number of runs with the digits that a measurement has."""
+    """Return a number of runs with the digits that a measurement has."""
     return f"{runs}" if runs < 100 else f"about {float(f'{runs:.2g}'):,.0f}"
 
 
 def _called(party: Party) -> str:
-    """What stands beside a bar."""
+    """Return what stands beside a bar."""
     return party.how if party.how in {"with gradients", THERE, COPIES} else party.name
 
 
 def _run(found: Speed, party: Party) -> str:
-    """What stands at the end of a bar: ``1.21 ms ± 40 µs``, as ``%%timeit`` has it; the fastest run where the runs vary."""
+    """Return what stands at the end of a bar: ``1.21 ms ± 40 µs``, as ``%%timeit`` has it; the fastest run where the runs vary."""
     if party.mean is None or found.varies:
         return _NONE if party.call is None else seconds_text(party.call)
     return _usual(party)
@@ -168,7 +168,7 @@ def _usual(party: Party) -> str:
 
 
 def _nearness(difference: float | None) -> str:
-    """How near the results of both are."""
+    """Return how near the results of both are."""
     if not difference:
         return "the results are equal to the last digit"
     if not isfinite(difference):
@@ -177,7 +177,7 @@ def _nearness(difference: float | None) -> str:
 
 
 def _said(found: Speed) -> list[str]:
-    """What there is to say beside the two bars: when compiling pays, and how near the results are."""
+    """Return what there is to say beside the two bars: when compiling pays, and how near the results are."""
     own, told = found.own, list[str]()
     if found.is_done:
         told.append("each result is an input or a constant, by what rewriting has found")
@@ -213,7 +213,7 @@ def _said(found: Speed) -> list[str]:
 
 
 def _figured(found: Speed, *, own_first: bool) -> list[str]:
-    """What the further figures mean, in sentences."""
+    """Return what the further figures mean, in sentences."""
     told = [
         f"error: compared with the same cell computed with {int(found.digits * log10(2))} digits in place of 15"
         if found.digits
@@ -273,7 +273,7 @@ def _a_second(number: float, unit: str) -> str:
 
 
 def _text(found: Speed, shown: Sequence[Part], *, own_first: bool) -> str:
-    """The whole as text."""
+    """Return the whole as text."""
     wide = max(14, *(len(_called(p)) for p in found.parties))
     runs = [f"  {_called(p):{wide}} {_run(found, p)}" for p in found.parties if not p.refused]
     parts = [_headline(found), *runs, *_said(found), *strip.words(shown)]
@@ -284,7 +284,7 @@ def _text(found: Speed, shown: Sequence[Part], *, own_first: bool) -> str:
 
 
 def _two_bars(sheet: Sheet, found: Speed, y: float) -> float:
-    """The headline, and a bar for a run of each party, from zero."""
+    """Return the headline, and a bar for a run of each party, from zero."""
     sheet.text(MARGIN, y + 4, _headline(found), "ink bold")
     ran = [p for p in found.parties if not p.refused]
     most = max((found.run(p) for p in ran), default=0.0)
@@ -302,7 +302,7 @@ def _two_bars(sheet: Sheet, found: Speed, y: float) -> float:
 
 
 def _bars_page(found: Speed) -> str:
-    """The headline, the bars and the sentences, as rows that fold on a narrow page."""
+    """Return the headline, the bars and the sentences, as rows that fold on a narrow page."""
     most = max((found.run(p) for p in found.parties if not p.refused), default=0.0) or 1.0
     rows: list[str] = []
     for party in found.parties:
@@ -369,14 +369,14 @@ class _Axes:
     y: tuple[int, int]
 
     def at(self, x: float, y: float) -> tuple[float, float]:
-        """Where a pair of numbers stands."""
+        """Return where a pair of numbers stands."""
         right = (log10(x) - self.x[0]) / (self.x[1] - self.x[0])
         up = (log10(y) - self.y[0]) / (self.y[1] - self.y[0])
         return self.left + right * self.wide, self.top + (1 - up) * self.tall
 
 
 def _roofline(found: Speed) -> str:
-    """A roofline chart of the achieved rates with sentences beside it, or below it on a narrow page."""
+    """Return a roofline chart of the achieved rates with sentences beside it, or below it on a narrow page."""
     points = [
         (n, _point(c, p))
         for n, c, p in (("NumPy", found.by_numpy, found.numpy), ("tensormagic", found.by_plan, found.own))
@@ -401,7 +401,7 @@ _TOGETHER = re.compile(
 
 
 def _held(line: str) -> str:
-    """A line of a page that does not end within a number and its unit."""
+    """Return a line of a page that does not end within a number and its unit."""
     return _TOGETHER.sub(_HELD, line)
 
 
@@ -473,5 +473,5 @@ def _legend(sheet: Sheet, axes: _Axes, names: Sequence[str]) -> None:
 
 
 def _meet(one: _Box, other: _Box) -> bool:
-    """Whether two boxes (left, top, right, bottom) have anything in common."""
+    """Return whether two boxes (left, top, right, bottom) have anything in common."""
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]

@@ -21,7 +21,7 @@ from tensormagic.notebook.speeds.sheet import MARGIN, SCOPE, WIDE, Sheet, nothin
 
 
 def profile(shown: Portrait, source: str) -> Drawn:
-    """The time that each line takes in NumPy, or on the GPU where the cell is computed there, after rewriting, gradients and all."""
+    """Return the time that each line takes in NumPy, or on the GPU where the cell is computed there, after rewriting, gradients and all."""
     there = shown.device == "gpu"
     lines = device_lines(shown) if there else _line_seconds(shown, shown.executable.graph)
     if not lines:

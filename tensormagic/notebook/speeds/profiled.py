@@ -44,11 +44,11 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """The time of all lines together, those of helpers included."""
+        """Return the time of all lines together, those of helpers included."""
         return sum(self.lines.values()) + sum(s for h in self.helpers for _, s in h.lines.values())
 
     def shared_out(self, seconds: float) -> Profile:
-        """The same shares of another time: that of the runs that were timed, which nobody followed line by line."""
+        """Return the same shares of another time: that of the runs that were timed, which nobody followed line by line."""
         by = seconds / self.seconds if self.seconds else 1.0
         helpers = [replace(h, lines={k: (text, s * by) for k, (text, s) in h.lines.items()}) for h in self.helpers]
         return Profile({k: s * by for k, s in self.lines.items()}, tuple(helpers), self.whole)
@@ -114,7 +114,7 @@ class _Watch:
         self._since = now
 
     def _function(self, code: CodeType) -> CodeType | None:
-        """What a line is told under: comprehensions and lambdas belong to who has called them."""
+        """Return what a line is told under: comprehensions and lambdas belong to who has called them."""
         if code.co_filename == self.filename:
             return None
         caller = self._callers[-1] if self._callers else None
@@ -127,7 +127,7 @@ class _Watch:
         return self._cells[filename]
 
     def profile(self) -> Profile:
-        """What was found."""
+        """Return what was found."""
         lines: dict[int, float] = {}
         apart: dict[CodeType, dict[int, tuple[str, float]]] = {}
         for (code, line), seconds in sorted(self._found.items(), key=lambda item: item[0][1]):

@@ -54,7 +54,7 @@ _ROWS = (Path(__file__).parent / "rows.css").read_text(encoding="utf-8")
 
 
 def style(*, page: bool) -> str:
-    """The style sheet: of a page's panel, whose colours follow its theme, or of a picture alone."""
+    """Return the style sheet: of a page's panel, whose colours follow its theme, or of a picture alone."""
     if page:
         return f"{MESSAGES}{variables(f'.{SCOPE}')}" + "\n".join(
             [*_PLAIN, *_rules(lambda name: f"var(--tm-{name})"), _ROWS]
@@ -98,7 +98,7 @@ class Sheet:
         self.parts.append(f'<path d="{d}" class="{kind}"/>')
 
     def picture(self, title: str, told: str) -> str:
-        """The picture, standing alone."""
+        """Return the picture, standing alone."""
         return (
             f"{self._head()}><title>{escape(clean(title))}</title>"
             f"<desc>{escape(told)}</desc><style>{escape(style(page=False))}</style>"
@@ -106,7 +106,7 @@ class Sheet:
         )
 
     def inline(self, title: str) -> str:
-        """The picture for a page that has the style sheet."""
+        """Return the picture for a page that has the style sheet."""
         reached = ' tabindex="0"' if self.width > _NARROW else ""  # by keys, where it may have to be scrolled
         head = self._head(f"min-width:{self.width:g}px;")  # letters that shrink are too small to read
         return (
@@ -122,7 +122,7 @@ class Sheet:
 
 
 def nothing(why: str) -> Drawn:
-    """A panel that says why there is nothing to measure."""
+    """Return a panel that says why there is nothing to measure."""
     sheet = Sheet(WIDE)
     text = f"nothing to measure: {why}"
     sheet.text(MARGIN, MARGIN + 12, text)

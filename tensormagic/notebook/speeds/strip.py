@@ -34,7 +34,7 @@ class Part:
 
 
 def parts(title: str, found: Profile, source: str) -> list[Part]:
-    """What is shown, the cell first."""
+    """Return what is shown, the cell first."""
     whole = found.seconds or 1.0
     own = {
         k: (

@@ -33,7 +33,7 @@ class _Pair:
 
 
 def pairs_told(target: Node, moving: Collection[Node], cell: str = "") -> str:
-    """One sentence about the first operation of a loss that pairs each row with each, or nothing.
+    """Return one sentence about the first operation of a loss that pairs each row with each, or nothing.
 
     Told is what looks like a slip alone: one of both operands, as a prediction, depends on a variable that a gradient is asked for,
     the other does not, both have the same number of rows, nobody wrote that axis, and the result is summed over both of its axes.
@@ -76,7 +76,7 @@ class Pairs:
 
 
 def _pairs(nodes: Iterable[Node]) -> Iterator[_Pair]:
-    """The operations on elements that stretch a column and an array with one axis alike."""
+    """Yield the operations on elements that stretch a column and an array with one axis alike."""
     for node in nodes:
         if node.op.kind != "pointwise" or node.type.ndim != 2 or len(node.args) != 2:
             continue
@@ -97,7 +97,7 @@ def _is_slip(pair: _Pair, users: Mapping[Node, list[Node]], moving: Collection[N
 
 
 def _is_written(column: Node) -> bool:
-    """Whether somebody has made a column of an array with one axis, ``x[:, None]``; what ``keepdims`` keeps is none."""
+    """Return whether somebody has made a column of an array with one axis, ``x[:, None]``; what ``keepdims`` keeps is none."""
     stack = [column]
     while stack:
         node = stack.pop()
@@ -109,7 +109,7 @@ def _is_written(column: Node) -> bool:
 
 
 def _is_summed(node: Node, users: Mapping[Node, list[Node]]) -> bool:
-    """Whether an array only feeds elementwise operations that end in one sum."""
+    """Return whether an array only feeds elementwise operations that end in one sum."""
     stack, seen = [node], set[Node]()
     while stack:
         for user in users.get(stack.pop(), ()):
@@ -139,7 +139,7 @@ def _in_words(pair: _Pair, rows: int, cell: str) -> str:
 
 
 def _written(source: str, place: site.Site) -> tuple[str, str, str]:
-    """The source of both operands of an operator, and of the whole expression; empty strings for long ones."""
+    """Return the source of both operands of an operator, and of the whole expression; empty strings for long ones."""
     tree = parsed(source)
     for part in ast.walk(tree) if tree is not None else ():
         if isinstance(part, ast.BinOp) and _site_of(part, place) == place:
@@ -152,6 +152,6 @@ def _written(source: str, place: site.Site) -> tuple[str, str, str]:
 
 
 def _site_of(part: ast.expr, place: site.Site) -> site.Site:
-    """A site like another one, at the place of a part of the text."""
+    """Return a site like another one, at the place of a part of the text."""
     end = part.end_lineno or 0, part.end_col_offset or 0
     return replace(place, line=part.lineno, column=part.col_offset, end_line=end[0], end_column=end[1])

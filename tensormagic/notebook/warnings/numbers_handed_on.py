@@ -82,7 +82,7 @@ class HandedOn:
 
 
 def _root(value: Any, name: str) -> _Root:
-    """The lazy values and computed numbers that a variable holds."""
+    """Return the lazy values and computed numbers that a variable holds."""
     root = _Root()
     for path, part in _parts(value, name, _DEPTH):
         if isinstance(part, Tensor):
@@ -93,7 +93,7 @@ def _root(value: Any, name: str) -> _Root:
 
 
 def _behind(root: _Root, left: list[Mark]) -> list[Mark]:
-    """The inputs of the numbers that left the graph through a variable; all of ``left`` if its nodes no longer exist."""
+    """Return the inputs of the numbers that left the graph through a variable; all of ``left`` if its nodes no longer exist."""
     nodes = [node for r in root.nodes if (node := r()) is not None]
     if len(nodes) < len(root.nodes):  # gone, and with it what it was made of
         return [*root.known, *left]
@@ -101,13 +101,13 @@ def _behind(root: _Root, left: list[Mark]) -> list[Mark]:
 
 
 def _holds(value: Any) -> bool:
-    """Whether a value is a container, or an object of a class of the notebook."""
+    """Return whether a value is a container, or an object of a class of the notebook."""
     users = type(value).__module__ == "__main__" and hasattr(value, "__dict__") and not isinstance(value, type)
     return isinstance(value, list | tuple | dict) or users
 
 
 def _parts(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
-    """The arrays, numbers and tables that a variable holds, each with the text that reads it."""
+    """Yield the arrays, numbers and tables that a variable holds, each with the text that reads it."""
     if isinstance(value, Tensor | np.ndarray | float | complex | np.inexact) or is_table(value):
         yield path, value
         return
@@ -126,7 +126,7 @@ def _parts(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
 
 
 def numbers(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """The numbers that a variable holds which are not lazy, and of a kind that has derivatives."""
+    """Yield the numbers that a variable holds which are not lazy, and of a kind that has derivatives."""
     for inner, part in _parts(value, path, _DEPTH):
         if isinstance(part, Tensor):
             continue
@@ -237,7 +237,7 @@ class _Flow:
                 self.bound[name] = target.lineno
 
     def behind(self, node: ast.AST) -> set[str]:
-        """The variables that the value of an expression moves with."""
+        """Return the variables that the value of an expression moves with."""
         if isinstance(node, ast.Compare) or (isinstance(node, ast.Attribute) and node.attr in _WITHOUT_SLOPE):
             return set()
         if isinstance(node, ast.Call):
@@ -255,14 +255,14 @@ class _Flow:
         return set[str]().union(*map(self.behind, ast.iter_child_nodes(node)))
 
     def _of_function(self, function: FunctionType) -> set[str]:
-        """The variables that the globals which a notebook function reads depend on."""
+        """Return the variables that the globals which a notebook function reads depend on."""
         if function.__globals__ is not self.space:
             return set()
         return set[str]().union(*(self.sources.get(name, ()) for name in names_in(function.__code__)))
 
 
 def _is_whole(target: ast.expr) -> bool:
-    """Whether a target is a variable, or all of it: ``v[:]``, ``v[...]``."""
+    """Return whether a target is a variable, or all of it: ``v[:]``, ``v[...]``."""
     if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
         index = target.slice
         return (isinstance(index, ast.Slice) and index.lower is index.upper is index.step is None) or (

@@ -37,7 +37,7 @@ class Objects:
 
 
 def _columns(name: str, table: Any) -> Iterator[tuple[str, str]]:
-    """The object columns that hold lazy numbers, as code writes them, and what to write instead."""
+    """Yield the object columns that hold lazy numbers, as code writes them, and what to write instead."""
     if type(table).__name__ == "Series":
         if table.dtype.kind == "O" and _is_lazy(table):
             yield name, f"{name}.astype(float)"

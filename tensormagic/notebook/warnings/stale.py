@@ -80,7 +80,7 @@ class Gradients:
         self._first: str | None = None  # the cell that has said of names that they are variables
 
     def held(self, space: Mapping[str, Any]) -> set[str]:
-        """The names of a notebook that are gradients."""
+        """Return the names of a notebook that are gradients."""
         return {name for name, bound in self._bound.items() if space.get(name) is bound.gradient}
 
     def bind(
@@ -155,12 +155,12 @@ class Gradients:
 
 
 def _parted(text: str) -> tuple[str, str]:
-    """The line of a ``%%tensor`` cell, and the code."""
+    """Return the line of a ``%%tensor`` cell, and the code."""
     return (text.partition("\n")[0] + "\n", text.partition("\n")[2]) if text.startswith("%%tensor") else ("", text)
 
 
 def _by_cell(names: list[str], held: Mapping[str, _Bound]) -> list[list[str]]:
-    """The gradients of one cell together."""
+    """Return the gradients of one cell together."""
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(held[name].cell, []).append(name)
@@ -170,7 +170,7 @@ def _by_cell(names: list[str], held: Mapping[str, _Bound]) -> list[list[str]]:
 def _told(
     group: dict[str, _Bound], beside: dict[str, str], changed: set[str], here: KnownCell, space: Mapping[str, Any]
 ) -> tuple[str, Offer | None]:
-    """The message about the stale gradients of a cell, and the rewrite to offer."""
+    """Return the message about the stale gradients of a cell, and the rewrite to offer."""
     first = next(iter(group.values()))
     function = first.function or next(n for n in free("objective") if n not in space)
     head, text = _parted(here.text)
@@ -200,7 +200,7 @@ def _told(
 
 
 def _last_name(text: str) -> str:
-    """The name of the value that a cell ends in, which its gradients are of."""
+    """Return the name of the value that a cell ends in, which its gradients are of."""
     try:
         body = ast.parse(_parted(text)[1]).body
     except SyntaxError:
@@ -210,7 +210,7 @@ def _last_name(text: str) -> str:
 
 
 def _old(group: Mapping[str, _Bound]) -> str:
-    """What gradients of one cell belong to."""
+    """Return what gradients of one cell belong to."""
     names, gradients = _listed([b.name for b in group.values()]), _listed(list(group))
     several = len(group) > 1
     return (
@@ -220,7 +220,7 @@ def _old(group: Mapping[str, _Bound]) -> str:
 
 
 def _written(node: Node) -> str:
-    """What a variable was when a gradient was computed, as one writes it where that is short."""
+    """Return what a variable was when a gradient was computed, as one writes it where that is short."""
     held = node["source"].value if node.op is INPUT else None
     if isinstance(held, int | float) and not isinstance(held, np.generic):
         return repr(held)
@@ -237,7 +237,7 @@ def _written(node: Node) -> str:
 
 
 def _is_users(value: Any) -> bool:
-    """Whether a name of the notebook holds something that an example's own line would replace."""
+    """Return whether a name of the notebook holds something that an example's own line would replace."""
     return (
         value is not None
         and not isinstance(value, float | np.floating)
@@ -266,13 +266,13 @@ class Origins:
                 self._read.setdefault(tensor.node, {})[name] = self._cells.get(name, "")
 
     def made_of(self, value: Any) -> dict[str, str]:
-        """The variables that a lazy value was computed from, with the cells that they were from; nothing for other values."""
+        """Return the variables that a lazy value was computed from, with the cells that they were from; nothing for other values."""
         if not isinstance(value, Tensor) or not self._read:
             return {}
         return {name: cell for part in topological([value.node]) for name, cell in self._read.get(part, {}).items()}
 
     def computed_in(self, name: str) -> str:
-        """The cell that a variable is from."""
+        """Return the cell that a variable is from."""
         return self._cells.get(name, "")
 
     def after(self, cell: str, text: str, space: Mapping[str, Any]) -> None:
@@ -312,7 +312,7 @@ class Origins:
         return " · ".join(_changed(list(names), was, now) for (was, now), names in changed.items())
 
     def _reached(self, node: Node, part: Node, name: str, space: Mapping[str, Any]) -> bool:
-        """Whether a value depends on the variable's old value other than through variables bound when it changed, or later.
+        """Return whether a value depends on the variable's old value other than through variables bound when it changed, or later.
 
         Gradient functions hold the rewritten nodes of such variables, and not these: if the value uses no earlier
         variable, and a later one is computed from the same node, the value comes from the later one.
@@ -331,7 +331,7 @@ class Origins:
 
 @lru_cache(maxsize=16)
 def stored_in(text: str) -> frozenset[str]:
-    """The names that a cell binds or stores into, as far as its text shows."""
+    """Return the names that a cell binds or stores into, as far as its text shows."""
     try:
         tree = ast.parse(text)
     except SyntaxError:
@@ -340,7 +340,7 @@ def stored_in(text: str) -> frozenset[str]:
 
 
 def _unchanged(value: Any, node: Node) -> bool:
-    """Whether a variable still has the value that was read; so where that cannot be told."""
+    """Return whether a variable still has the value that was read; so where that cannot be told."""
     if isinstance(value, Tensor):
         return value.node is node
     if node.op is not INPUT:
@@ -357,14 +357,14 @@ def _unchanged(value: Any, node: Node) -> bool:
 
 
 def _is(value: Any, node: Node, name: str) -> bool:
-    """Whether a variable still is what the gradient was computed for."""
+    """Return whether a variable still is what the gradient was computed for."""
     if isinstance(value, Tensor):
         return value.node is node
     return value is not None and snapshots.lift(value, name) is node
 
 
 def _used_after(tree: ast.AST, changed: set[str], variables: Mapping[str, str]) -> list[str]:
-    """The gradients that are read after their variables have changed, in the order in which Python runs the code."""
+    """Return the gradients that are read after their variables have changed, in the order in which Python runs the code."""
     found: dict[str, None] = {}
     for name, stored in events(tree, steps=variables):
         if name == ANEW:
@@ -379,7 +379,7 @@ def _used_after(tree: ast.AST, changed: set[str], variables: Mapping[str, str]) 
 
 
 def _changed(names: list[str], was: str, now: str) -> str:
-    """What a value was computed for, and where the variables are from now, where that is known."""
+    """Return what a value was computed for, and where the variables are from now, where that is known."""
     several, listed = len(names) > 1, ", ".join(names)
     told = f"{'are' if several else 'is'} now from {now}" if now else f"{'have' if several else 'has'} changed since"
     return f"computed for {f'{listed} of {was}' if was else f'an earlier {listed}'}; {listed} {told}"

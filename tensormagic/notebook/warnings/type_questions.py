@@ -40,7 +40,7 @@ def tell_of_classes(text: str, space: Mapping[str, Any], label: str) -> None:
 
 
 def _decided(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """The names whose class the code compares, or uses as a key, each with its line."""
+    """Yield the names whose class the code compares, or uses as a key, each with its line."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare):
             parts = [node.left, *node.comparators]

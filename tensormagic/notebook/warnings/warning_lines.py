@@ -44,7 +44,7 @@ def text(
     lineno: int,
     line: str | None = None,
 ) -> str:
-    r"""A warning as text; ``before`` writes those of files.
+    r"""Return a warning as text; ``before`` writes those of files.
 
     >>> text(warnings.formatwarning, "grad_w is old", UserWarning, "In[3]", 2)
     'In[3] line 2: UserWarning (no error): grad_w is old\n'

@@ -83,7 +83,7 @@ class BackpropView(Standing):
 
     @property
     def steps(self) -> int:
-        """How many steps both passes have."""
+        """Return how many steps both passes have."""
         return len(self._sheet.steps)
 
     @traitlets.validate("step")
@@ -104,7 +104,7 @@ class BackpropView(Standing):
 
     @property
     def values(self) -> dict[str, Any]:
-        """The value of each node at this point, by its heading; of equal headings, later ones are counted.
+        """Return the value of each node at this point, by its heading; of equal headings, later ones are counted.
 
         Examples
         --------
@@ -118,7 +118,7 @@ class BackpropView(Standing):
 
     @property
     def adjoints(self) -> dict[str, Any]:
-        """The adjoint of each node at this point, by its heading.
+        """Return the adjoint of each node at this point, by its heading.
 
         Examples
         --------
@@ -142,7 +142,7 @@ class BackpropView(Standing):
         return named
 
     def _at(self, point: Sequence[float]) -> dict[str, str]:
-        """The exact numbers at a point, as the page gets them."""
+        """Return the exact numbers at a point, as the page gets them."""
         begin = time.perf_counter()
         try:
             frame, note = self._sheet.at(point)
@@ -208,11 +208,11 @@ class BackpropView(Standing):
         return self._sheet.table()
 
     def svg(self) -> str:
-        """The picture of both passes as an SVG that stands alone, where the sliders stood at first."""
+        """Return the picture of both passes as an SVG that stands alone, where the sliders stood at first."""
         return picture.standalone(self._sheet, self._picture)
 
     def page(self) -> str:
-        """A page with the view, which needs neither a kernel nor a network: one slider moves at a time there."""
+        """Return a page with the view, which needs neither a kernel nor a network: one slider moves at a time there."""
         names = ["step", "point", "selected", "_scene", "_exact", "_star", "_note", "_problem", "_rest"]
         state = {name: getattr(self, name) for name in names}
         state["_scene"] = {**self._scene, "live": False}

@@ -12,10 +12,10 @@ _SHEET = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
 
 def edges(scope: str) -> str:
-    """The style sheet that marks the sides where a picture can be scrolled, restricted to ``scope``."""
+    """Return the style sheet that marks the sides where a picture can be scrolled, restricted to ``scope``."""
     return _EDGES.replace(".tm-view", scope)
 
 
 def controls(scope: str) -> str:
-    """The style sheet of a view, of its sliders and of its buttons, inside ``scope`` of a page; the view's own comes after it."""
+    """Return the style sheet of a view, of its sliders and of its buttons, inside ``scope`` of a page; the view's own comes after it."""
     return _SHEET.replace(".tm-view", scope)

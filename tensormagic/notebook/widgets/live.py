@@ -88,7 +88,7 @@ class LiveView(Descending):
     _told = ""
 
     def __new__(cls, numbers: Numbers, *_: Any, **__: Any) -> Self:
-        """A view of a class that has the parameters as traits."""
+        """Return a view of a class that has the parameters as traits."""
         return super().__new__(with_traits(cls, tuple((p.name, kind_of(p)) for p in numbers.parameters)))
 
     def __init__(
@@ -132,17 +132,17 @@ class LiveView(Descending):
 
     @property
     def point(self) -> tuple[float, ...]:
-        """Where the sliders stand, one number for each."""
+        """Return where the sliders stand, one number for each."""
         return tuple(float(v) for p in self._numbers.parameters for v in np.ravel(getattr(self, p.name)))
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters, as the function is called with them."""
+        """Return the parameters, as the function is called with them."""
         return {p.name: p.argument(np.ravel(getattr(self, p.name)).tolist()) for p in self._numbers.parameters}
 
     @property
     def gradient(self) -> dict[str, Any] | None:
-        """The slope in each parameter at this point; None where there is no derivative.
+        """Return the slope in each parameter at this point, or None where there is no derivative.
 
         Of an array there are the slopes of all elements, in its shape followed by the parameter's.
 
@@ -166,7 +166,7 @@ class LiveView(Descending):
 
     @property
     def history(self) -> dict[str, np.ndarray]:
-        """The values that were seen, the last 500 of them, and the parameters there: arrays of the same length.
+        """Return the values that were seen, the last 500 of them, and the parameters there: arrays of the same length.
 
         Examples
         --------
@@ -181,7 +181,7 @@ class LiveView(Descending):
         return {**self._numbers.by_name(points), "value": np.array([v for _, v in self._seen])}
 
     def _moving(self) -> dict[str, Any]:
-        """What the page is told of the numbers that are moved."""
+        """Return what the page is told of the numbers that are moved."""
         parts = ("name", "index", "label", "low", "high", "steps", "step")
         made = Arrangement(self._numbers.parameters, self._numbers.shape)
         keep = ", ".join(clean(p.name, _LONGEST) for p in self._numbers.parameters) if self._keep is not None else ""
@@ -197,7 +197,7 @@ class LiveView(Descending):
         }
 
     def _swept(self, point: Sequence[float], seconds: float = 2.0) -> dict[str, Any]:
-        """The page's data on the function, computed in about ``seconds`` at most."""
+        """Return the page's data on the function, computed in about ``seconds`` at most."""
         numbers = self._numbers
         made = Arrangement(numbers.parameters, numbers.shape, self._axis)
         sweep = numbers.sweep(point, seconds)
@@ -285,7 +285,7 @@ class LiveView(Descending):
             self._moved()
 
     def _marks(self) -> dict[str, Any]:
-        """What tells whether the notebook's variables that are called like parameters have changed."""
+        """Return what tells whether the notebook's variables that are called like parameters have changed."""
         return {name: mark(self._space[name]) if name in self._space else None for name in self._follows}
 
     def _followed(self, name: str) -> str:
@@ -391,7 +391,7 @@ class LiveView(Descending):
 
     @property
     def element(self) -> str:
-        """What is looked at: the value's name, with an index where it is an array."""
+        """Return what is looked at: the value's name, with an index where it is an array."""
         if not self._numbers.shape:
             return self._name
         index = np.unravel_index(self._element, self._numbers.shape)
@@ -404,7 +404,7 @@ class LiveView(Descending):
 
     @property
     def text(self) -> str:
-        """The value and the gradient at this point, in one line; below it what the cell has found where it ran."""
+        """Return the value and the gradient at this point, in one line; below it what the cell has found where it ran."""
         if self._closed is not None:
             return self._closed[0]
         value = np.asarray(self.value)
@@ -431,7 +431,7 @@ class LiveView(Descending):
         return found
 
     def svg(self) -> str:
-        """The picture at this point, as an SVG that stands alone."""
+        """Return the picture at this point, as an SVG that stands alone."""
         if self._closed is not None:
             return zlib.decompress(self._closed[1]).decode()
         self._settling()
@@ -443,7 +443,7 @@ class LiveView(Descending):
         return svg(parts, title, f"{described(parts, self._name)} {rest}".strip(), reading)
 
     def page(self) -> str:
-        """The text of that page."""
+        """Return the text of that page."""
         picture = self.svg()
         names = [*(p.name for p in self._numbers.parameters), "_scene", "_picture", "_sweep", "_exact", "_problem"]
         state = {n: getattr(self, n) for n in (*names, "_note", "_element")}

@@ -53,13 +53,13 @@ def _inside(trait: Any, obj: Any, numbers: list[float]) -> list[float]:
 
 
 def kind_of(parameter: Parameter) -> Kind:
-    """The kind of trait that holds a parameter."""
+    """Return the kind of trait that holds a parameter."""
     return "array" if parameter.shape else "whole" if parameter.whole else "number"
 
 
 @lru_cache(maxsize=64)
 def with_traits(view: type[Any], kinds: tuple[tuple[str, Kind], ...]) -> type[Any]:
-    """A view class with a trait for each of these parameters; cached, so that views with the same parameters share it.
+    """Return a view class with a trait for each of these parameters; cached, so that views with the same parameters share it.
 
     Raises
     ------
@@ -95,5 +95,5 @@ def _number(value: float | None, widget: Any) -> float:
 
 
 def value_trait() -> traitlets.TraitType[Any, Any]:
-    """The trait that holds the value; the page gets an array with its slopes, and not by this."""
+    """Return the trait that holds the value; the page gets an array with its slopes, and not by this."""
     return _Value(default_value=math.nan).tag(sync=True, to_json=_finite, from_json=_number)

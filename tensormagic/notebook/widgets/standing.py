@@ -70,7 +70,7 @@ class Standing(Closing):
         Path(path).write_text(self.page(), encoding="utf-8")
 
     def bundle(self) -> _Bundle:
-        """The display in every form; without the widget itself once that is closed."""
+        """Return the display in every form; without the widget itself once that is closed."""
         live, metadata = cast("_Bundle", super()._repr_mimebundle_() or ({}, {})) if self.comm is not None else ({}, {})
         return {**live, "text/plain": self.text, "image/svg+xml": self.svg()}, metadata
 

@@ -17,7 +17,7 @@ _here = Path(__file__).parent
 
 
 def _styled(name: str) -> str:
-    """The style sheet of one strip, after what all have in common."""
+    """Return the style sheet of one strip, after what all have in common."""
     return (
         MESSAGES
         + variables(".tm-strip")
@@ -31,7 +31,7 @@ class _Strip(Closing):
     words = traitlets.Unicode().tag(sync=True)
 
     def live(self) -> dict[str, Any]:
-        """The widget's own display data; empty if there is no page."""
+        """Return the widget's own display data; empty if there is no page."""
         made: Any = self._repr_mimebundle_() if self.comm is not None else None
         return {k: v for k, v in made[0].items() if k != "text/plain"} if made else {}
 

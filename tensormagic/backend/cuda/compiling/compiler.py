@@ -1,6 +1,7 @@
-"""Kernels for a GPU on their way to PTX: what the disk cache has, or a folder that was carried here, else what the compile worker answers.
+"""Compile kernels for a GPU to PTX, by the disk cache, a folder carried from another machine, or the compile worker.
 
-Imports no compiler itself. Code that another machine has compiled is named by that machine's versions, which its folder tells.
+Imports no compiler itself. Code compiled on another machine is keyed by that machine's versions, which its folder
+states.
 """
 
 from __future__ import annotations
@@ -26,34 +27,34 @@ from tensormagic.config import config
 from tensormagic.ir.errors import DeviceError
 
 HOW = "pip install 'tensormagic[gpu]'"
-MADE_BY = "made-by.json"  # in a folder of code: the versions of what has compiled it
-MOST_KEPT = 512  # launches in memory that are asked for one by one
+MADE_BY = "made-by.json"  # in a folder of code: the versions that compiled it
+MOST_KEPT = 512  # launches in memory that were requested one by one
 
 
 class MissingCompilerError(DeviceError, ImportError):
-    """What compiles kernels for a GPU is not installed."""
+    """No compiler for GPU kernels is installed."""
 
 
 @cache
 def versions() -> tuple[str, ...]:
-    """The versions of what compiles kernels."""
+    """Return the versions of the packages that compile kernels."""
     try:
         found = [metadata.version("numba-cuda")]
     except metadata.PackageNotFoundError:
         raise MissingCompilerError("the package numba-cuda is missing, which compiles for a GPU", HOW) from None
-    for name in ("numba", "llvmlite", "cuda-bindings", "nvidia-nvvm"):  # NVVM may be that of an installed toolkit
+    for name in ("numba", "llvmlite", "cuda-bindings", "nvidia-nvvm"):  # NVVM may be part of an installed toolkit
         with suppress(metadata.PackageNotFoundError):
             found.append(f"{name} {metadata.version(name)}")
     return (*found, np.__version__)
 
 
 def is_there() -> bool:
-    """Whether there is a compiler, or code of another one."""
+    """Return whether there is a compiler, or a folder of compiled code."""
     return not _lacks() or bool(carried_from())
 
 
 def _lacks() -> str:
-    """Why there is no compiler; empty where there is."""
+    """Return why there is no compiler, or "" if there is one."""
     try:
         versions()
     except MissingCompilerError as error:
@@ -62,7 +63,7 @@ def _lacks() -> str:
 
 
 def carried_from() -> tuple[str, ...]:
-    """The versions by which the code was compiled that was carried here; none where none was."""
+    """Return the versions that compiled the carried code, or () if there is none."""
     return _carried_from(config.carried_folder) if config.carried_folder else ()
 
 
@@ -75,7 +76,7 @@ def _carried_from(folder: str) -> tuple[str, ...]:
 
 
 def _kept(request: Request) -> Code | None:
-    """The code that is kept for a request, by this machine or by the one that the carried folder is from."""
+    """Return the cached code for a request, of this machine or of the carried folder, or None."""
     found = None if _lacks() else disk.read(key_of(request))
     if found is None and carried_from():
         found = disk.read(key_of(request, carried_from()), Path(config.carried_folder))
@@ -84,7 +85,7 @@ def _kept(request: Request) -> Code | None:
 
 @cache
 def _own_text() -> str:
-    """A digest of the text that kernels are compiled by."""
+    """Return a digest of the source text that defines how kernels are compiled."""
     here = Path(__file__).parent
     own = hashlib.sha256()
     for path in sorted(
@@ -99,12 +100,12 @@ def _own_text() -> str:
 
 
 def key_of(request: Request, by: tuple[str, ...] = ()) -> str:
-    """The name under which PTX is kept: all that it depends on, with the versions of the compiler, which are those here unless given."""
+    """Return the cache key of PTX: a digest of all that it depends on, with the compiler's versions (those here unless given)."""
     return "cuda-" + hashlib.sha256(repr((request, by or versions(), _own_text())).encode()).hexdigest()
 
 
 class Codes(Awaited):
-    """The code of launches, asked for once.
+    """The compiled code of launches, requested once.
 
     Parameters
     ----------
@@ -135,11 +136,11 @@ class Codes(Awaited):
 
     @property
     def is_asked_for(self) -> bool:
-        """Whether it has been started."""
+        """Return whether compilation has been requested."""
         return self._cc is not None
 
     def start(self, cc: tuple[int, int]) -> None:
-        """Have the launches compiled for a GPU, where that has not been done; returns at once."""
+        """Start compiling the launches for a GPU, unless that has been done; return at once."""
         if self._cc is not None:
             return
         self._cc = cc
@@ -150,7 +151,7 @@ class Codes(Awaited):
             self.tell(_lacks())
 
     def begin(self, service: Service) -> None:
-        """Take what is on disk, and have the rest compiled."""
+        """Take cached code, and have the rest compiled."""
         if not self._launches:
             self.finish("")
         for one in self._launches:
@@ -163,7 +164,7 @@ class Codes(Awaited):
                 service.compile(self, key_of(request), request, partial(self._take, one))
 
     def _take(self, one: Launch, code: Code | None, error: str) -> bool:
-        """The code of one launch, or why there is none. With the last one all is there."""
+        """Record the code of one launch, or its error; after the last launch, finish."""
         if code is None:
             self.errors[one] = error
             self.tell(next((line.strip() for line in error.splitlines() if line.strip()), ""))
@@ -175,7 +176,7 @@ class Codes(Awaited):
         return code is not None
 
     def of(self, one: Launch) -> Code:
-        """The code of a launch.
+        """Return the code of a launch.
 
         Raises
         ------
@@ -188,7 +189,7 @@ class Codes(Awaited):
         return found
 
     def loaded(self, device: Device, one: Launch) -> Any:
-        """A launch's kernel on the device."""
+        """Return a launch's kernel, loaded on the device."""
         found = self._loaded.get(one)
         if found is None:
             code = self.of(one)

@@ -1,4 +1,4 @@
-"""What generated kernels are written in, for numba-cuda: threads, vectors of 16 bytes, shared memory, shuffles, functions of numbers."""
+"""The language of generated kernels, for numba-cuda: threads, vectors of 16 bytes, shared memory, shuffles, functions of numbers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _signature = part("numba.cuda.typing.templates").signature
 _declare = part("numba.cuda.cudadecl").registry.register_global
 _implement = part("numba.cuda.cudaimpl").registry.lower
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
-_VECTOR = 16  # bytes that one load takes, and on a boundary of which arrays begin
+_VECTOR = 16  # bytes of one vector load, and the alignment of arrays
 _SHARED = 3  # the number of the address space
 
 # compiling ------------------------------------------------------------------------------------------------------------
 
 
 def lowered(kernel: Any, parameters: Any, written: Any, cc: tuple[int, int]) -> tuple[str, list[str]]:
-    """The name of a kernel, and LLVM's text of it."""
+    """Return the name of a kernel, and its LLVM text."""
     kinds = [_kind(p) for p in parameters]
     compiled = text_of(kernel, _types.void, kinds, cc, inline=False)
     library = compiled.library
@@ -45,17 +45,17 @@ _NAMED = {
     "bool": "boolean",
     "float16": "uint16",
     "bfloat16": "uint16",
-}  # half floats are their bits until they are widened
+}  # half floats are handled as their bits until they are widened
 
 
 def _kind(name: str) -> Any:
-    """Numba's type of a parameter."""
+    """Return Numba's type of a parameter."""
     kind = getattr(_types, _NAMED.get(name.lstrip("*"), name.lstrip("*")))
     return Elements(kind) if name.startswith("*") else kind
 
 
 class Elements(_types.Type):
-    """The elements of one array, by their address.
+    """Numba's type of a pointer to the elements of an array.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class _ElementsModel(_PrimitiveModel):
 @_declare(operator.getitem)
 class _GetItem(_AbstractTemplate):
     def generic(self, args: Any, kws: Any) -> Any:
-        """The dtype of the elements."""
+        """Return the signature that gives an element."""
         del kws
         return _signature(args[0].dtype, args[0], _types.int64) if isinstance(args[0], Elements) else None
 
@@ -85,7 +85,7 @@ class _GetItem(_AbstractTemplate):
 @_declare(operator.setitem)
 class _SetItem(_AbstractTemplate):
     def generic(self, args: Any, kws: Any) -> Any:
-        """Values are cast to the dtype of the elements."""
+        """Return the signature of a store, which casts the value to the dtype of the elements."""
         del kws
         return _signature(_types.none, args[0], _types.int64, args[0].dtype) if isinstance(args[0], Elements) else None
 
@@ -107,7 +107,7 @@ def _keep(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 def _register(name: str, doc: str) -> Any:
-    """A special register as an int64."""
+    """Return an intrinsic that reads a special register as an int64."""
 
     def typed(_typing: Any) -> Any:
         def generate(_context: Any, builder: Any, _sig: Any, _args: Any) -> Any:
@@ -133,7 +133,7 @@ def barrier(_typing: Any) -> Any:
 
 @_intrinsic
 def shuffle(_typing: Any, value: Any, distance: Any, mask: Any) -> Any:
-    """The value of the lane whose number differs in these bits; all lanes of the mask have to be there."""
+    """Return the value of the lane whose number differs in these bits; all lanes of the mask have to take part."""
 
     def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
         raw, bits, lanes = args[0], builder.trunc(args[1], _I32), builder.trunc(args[2], _I32)
@@ -161,7 +161,7 @@ def shuffle(_typing: Any, value: Any, distance: Any, mask: Any) -> Any:
 
 @_intrinsic
 def vector(_typing: Any, pointer: Any, place: Any, count: Any) -> Any:
-    """So many neighbouring elements, by one load."""
+    """Load ``count`` neighbouring elements at once."""
     if not isinstance(count, _types.Literal):
         return None
     lanes, kind = count.literal_value, pointer.dtype
@@ -209,7 +209,7 @@ def store(_typing: Any, pointer: Any, place: Any, values: Any) -> Any:
 
 
 def _count(element: Any) -> int:
-    """How many numbers an element is: a complex one is two."""
+    """Return the number of scalars in an element: two for a complex number."""
     return len(element.elements) if isinstance(element, ir.LiteralStructType) else 1
 
 
@@ -219,13 +219,13 @@ def _vector_of(element: Any, lanes: int) -> Any:
 
 
 def _words_of(element: Any, lanes: int) -> Any:
-    """Words of 32 bits that neighbours lie in which are narrower: PTX has vectors of four numbers at most; None for others."""
+    """Return the type of 32-bit words for neighbours that are narrower, since PTX vectors have four items at most, or None."""
     size = _size(element)
     return ir.VectorType(_I32, lanes * size // 4) if size < 4 and lanes * size > 4 and lanes * size % 4 == 0 else None
 
 
 def _cut(builder: Any, words: Any, element: Any, lane: int) -> Any:
-    """One element of words that were loaded."""
+    """Return one element of loaded words."""
     size = _size(element)
     word = builder.extract_element(words, ir.Constant(_I32, lane * size // 4))
     bits = builder.trunc(builder.lshr(word, ir.Constant(_I32, 8 * (lane * size % 4))), ir.IntType(8 * size))
@@ -233,7 +233,7 @@ def _cut(builder: Any, words: Any, element: Any, lane: int) -> Any:
 
 
 def _joined(builder: Any, values: Sequence[Any]) -> Any:
-    """Narrow elements in words."""
+    """Return narrow elements packed into words."""
     size = _size(values[0].type)
     whole = ir.Constant(_words_of(values[0].type, len(values)), ir.Undefined)
     for first in range(0, len(values), 4 // size):
@@ -246,7 +246,7 @@ def _joined(builder: Any, values: Sequence[Any]) -> Any:
 
 
 def _taken(builder: Any, loaded: Any, element: Any, lane: int) -> Any:
-    """One element of a vector that was loaded."""
+    """Return one element of a loaded vector."""
     count = _count(element)
     parts = [builder.extract_element(loaded, ir.Constant(_I32, lane * count + k)) for k in range(count)]
     if count == 1:
@@ -258,7 +258,7 @@ def _taken(builder: Any, loaded: Any, element: Any, lane: int) -> Any:
 
 
 def _words(builder: Any, raw: Any) -> list[Any]:
-    """The numbers that an element is."""
+    """Return the scalars in an element."""
     count = _count(raw.type)
     return [raw] if count == 1 else [builder.extract_value(raw, k) for k in range(count)]
 
@@ -273,7 +273,7 @@ def _size(element: Any) -> int:
 
 @_intrinsic
 def shared(_typing: Any, dtype: Any, count: Any) -> Any:
-    """Memory of the block for so many elements."""
+    """Allocate shared memory for ``count`` elements."""
     if not isinstance(count, _types.Literal):
         return None
     kind = _kind(dtype.literal_value)
@@ -291,7 +291,7 @@ def shared(_typing: Any, dtype: Any, count: Any) -> Any:
 
 @_intrinsic
 def dynamic(_typing: Any, dtype: Any, offset: Any) -> Any:
-    """The block's memory whose size the launch says, from a byte on."""
+    """Return the launch-sized shared memory of the block, from a byte offset on."""
     if not isinstance(dtype, _types.Literal):
         return None
     kind = _kind(dtype.literal_value)

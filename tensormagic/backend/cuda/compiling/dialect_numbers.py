@@ -1,6 +1,7 @@
-"""The functions of numbers in kernels, for numba-cuda: those of `vecmath`, with the polynomials of the processor, and what lies under them.
+"""Scalar functions in kernels, for numba-cuda: those of `vecmath`, with the processor's polynomials, and primitives under them.
 
-Rounding, extrema, half floats, words of 128 bits, complex numbers: each is instructions, or a text that is compiled with the kernel.
+Rounding, extrema, half floats, words of 128 bits, complex numbers: each is a few instructions, or a text compiled
+with the kernel.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ _I32, _I64 = ir.IntType(32), ir.IntType(64)
 
 
 def declared(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
-    """A function of the target, in the module that is built."""
+    """Return a function of the target, declared in the module that is built."""
     module = builder.module
     return module.globals.get(name) or ir.Function(module, ir.FunctionType(result, arguments), name)
 
 
 def _unsigned(name: str, emit: str, doc: str) -> Any:
-    """A quotient or remainder of indices, which are never negative: an unsigned division, which is quicker."""
+    """Return a quotient or remainder of indices, which are never negative: an unsigned division, which is quicker."""
 
     def typed(_typing: Any, a: Any, b: Any) -> Any:
         def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
@@ -58,7 +59,7 @@ def _rounding(name: str, llvm_name: str) -> Any:
 
 
 def _extremum(name: str, *, largest: bool) -> Any:
-    """The larger or smaller of two floats; nan where either is nan; 0.0 is above -0.0."""
+    """Return the larger or smaller of two floats; nan where either is nan; 0.0 is above -0.0."""
 
     def typed(_typing: Any, a: Any, _b: Any) -> Any:
         def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
@@ -159,7 +160,7 @@ def leap(_typing: Any, high: Any, low: Any, by_high: Any, by_low: Any, and_high:
 
 
 def _unit(name: str, word: Callable[..., Any], count: int) -> Any:
-    """The number from 0 to 1 that the upper 53 bits of a word say, which comes from so many words."""
+    """Return the number from 0 to 1 that the upper 53 bits of a word say, which comes from so many words."""
 
     def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
         bits = builder.lshr(word(builder, *args), ir.Constant(_I64, 11))
@@ -177,14 +178,14 @@ def _unit(name: str, word: Callable[..., Any], count: int) -> Any:
 
 
 def _pcg(builder: Any, high: Any, low: Any) -> Any:
-    """The word of a state of PCG64."""
+    """Return the word of a state of PCG64."""
     mixed, count = builder.xor(high, low), builder.lshr(high, ir.Constant(_I64, 58))
     left = builder.and_(builder.sub(ir.Constant(_I64, 64), count), ir.Constant(_I64, 63))
     return builder.or_(builder.lshr(mixed, count), builder.shl(mixed, left))
 
 
 def _dxsm(builder: Any, high: Any, low: Any) -> Any:
-    """The word of a state of PCG64DXSM."""
+    """Return the word of a state of PCG64DXSM."""
     high = builder.xor(high, builder.lshr(high, ir.Constant(_I64, 32)))
     high = builder.mul(high, ir.Constant(_I64, 0xDA942042E4DD58B5))
     high = builder.xor(high, builder.lshr(high, ir.Constant(_I64, 48)))
@@ -192,7 +193,7 @@ def _dxsm(builder: Any, high: Any, low: Any) -> Any:
 
 
 def _function(formula: Callable[..., Value]) -> Any:
-    """A formula of `vecmath`, for operands of one kind of float."""
+    """Return a formula of `vecmath`, for operands of one kind of float."""
 
     def emit(kind: Any) -> Any:
         def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
@@ -213,10 +214,10 @@ def _function(formula: Callable[..., Value]) -> Any:
 
 
 class _CardEmitter(Emitter):
-    """Instructions that NVVM's language lacks, by others."""
+    """Emits instructions that NVVM lacks by others."""
 
     def call(self, name: str, *values: Value) -> Value:
-        """As the general one."""
+        """Call an LLVM intrinsic, or emit others for one that NVVM lacks."""
         if name == "fshl":
             first, second, count = values
             return (first << count) | Value(self, self.builder.lshr(second.unsigned_shift(1).raw, (63 - count).raw))
@@ -236,7 +237,7 @@ class _CardEmitter(Emitter):
 
 
 def _trigonometric(name: str) -> Any:
-    """The sine, cosine or tangent: arguments that are large are reduced apart."""
+    """Return the sine, cosine or tangent: arguments that are large are reduced apart."""
 
     def typed(_typing: Any, x: Any) -> Any:
         def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:

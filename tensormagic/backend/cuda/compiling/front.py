@@ -1,4 +1,4 @@
-"""The compilers' own steps: numba-cuda types functions and writes LLVM's language, NVVM makes PTX of it. Neither asks a GPU."""
+"""The compiler's steps: numba-cuda types functions and writes LLVM text, NVVM makes PTX of it. Neither needs a GPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tensormagic.backend.cpu.typing_context import RememberingContext
 
 
 def part(name: str) -> Any:
-    """A module of the compiler, which is not installed everywhere."""
+    """Return a module of the compiler, imported by name as it is not installed everywhere."""
     return import_module(name)
 
 
@@ -27,21 +27,21 @@ _target = part("numba.cuda.descriptor").cuda_target
 _target_override = part("numba.cuda.utils").numba_target_override
 _old_text = part("numba.cuda.cudadrv.nvvm").llvm_replace
 _CUDADispatcher = part("numba.cuda.dispatcher").CUDADispatcher
-_ANY = (9, 0)  # text is the same for all GPUs
-_NEGATED = re.compile(r"= fneg (float|double) ")  # an instruction that is younger than NVVM's language
+_ANY = (9, 0)  # the text is the same for all GPUs
+_NEGATED = re.compile(r"= fneg (float|double) ")  # an instruction newer than the LLVM that NVVM reads
 
 
 class _Steps(_CUDACompiler):
-    """The steps that text needs in which a name has one type throughout, and nothing is to be rewritten or pruned."""
+    """The compiler passes for text in which each name has one type, without rewriting or pruning."""
 
     def define_pipelines(self) -> list[Any]:
-        """The steps in order."""
+        """Return the passes in order."""
         steps = _PassManager("kernel")
         for step in (
             _compiler.CUDATranslateBytecode,
             _untyped.FixupArgs,
             _untyped.IRProcessing,
-            _untyped.GenericRewrites,  # items of tuples by their number
+            _untyped.GenericRewrites,  # for items of tuples by constant indices
             _typed.NopythonTypeInference,
             _compiler.CreateLibrary,
             _compiler.CUDANativeLowering,
@@ -53,7 +53,7 @@ class _Steps(_CUDACompiler):
 
 
 def text_of(function: Any, result: Any, kinds: Any, cc: tuple[int, int], *, inline: bool) -> Any:
-    """LLVM's text of a function for types of operands."""
+    """Return the LLVM text of a function for types of operands."""
     flags: Any = _Flags()
     flags.no_compile = True
     flags.no_cpython_wrapper = True
@@ -77,10 +77,10 @@ _typing: list[Any] = []
 
 
 class _Inlined(_CUDADispatcher):
-    """A function that kernels call, whose text is put where it is called: numba-cuda's own asks the GPU what it can."""
+    """A function that kernels call, inlined at each call; numba-cuda's own class would query the GPU."""
 
     def compile_device(self, args: Any, return_type: Any = None) -> Any:
-        """LLVM's text of the function for types of operands."""
+        """Return the LLVM text of the function for types of operands."""
         found = self.overloads.get(args)
         if found is None:
             found = self.overloads[args] = text_of(self.py_func, return_type, args, _ANY, inline=True)
@@ -89,12 +89,12 @@ class _Inlined(_CUDADispatcher):
 
 
 def inlined(function: Any) -> Any:
-    """A function that kernels call."""
+    """Return a function as one that kernels can call."""
     return _Inlined(function, {"device": True, "forceinline": True, "opt": True})
 
 
 def assembled(texts: list[str], cc: tuple[int, int]) -> bytes:
-    """PTX of LLVM's text. Products are not added with one rounding: NumPy rounds twice."""
+    """Return the PTX of LLVM text. Products are not fused with additions: NumPy rounds twice."""
     options = ["-opt=3", f"-arch=compute_{cc[0]}{cc[1]}", "-fma=0"]
     program = _nvvm.create_program()
     try:

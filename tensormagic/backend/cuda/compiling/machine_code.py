@@ -1,4 +1,4 @@
-"""Kernels on a GPU: machine code that the driver has made, kept in the disk cache as the PTX is; PTX where none fits."""
+"""Load kernels on a GPU: as machine code that the driver has made, cached on disk like the PTX, or as PTX."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tensormagic.backend.cuda.device import Device
 
 
 def loaded(device: Device, code: Code) -> Any:
-    """The kernel of a code on a device."""
+    """Return the kernel of a code, loaded on a device."""
     key = key_of(device, code)
     kept = disk.read(key)
     if kept is None:
@@ -26,13 +26,13 @@ def loaded(device: Device, code: Code) -> Any:
 
 
 def key_of(device: Device, code: Code) -> str:
-    """The name under which machine code is kept: the PTX, the architecture, and the version of the driver."""
+    """Return the cache key of machine code: a digest of the PTX, the architecture, and the driver's version."""
     told = (hashlib.sha256(code.data).hexdigest(), code.symbol, device.capability, device.driver)
     return "cubin-" + hashlib.sha256(repr(told).encode()).hexdigest()
 
 
 def _tried(device: Device, kept: Code) -> Any:
-    """The kernel of kept machine code; None where the driver does not take it."""
+    """Return the kernel of cached machine code, or None where the driver refuses it."""
     try:
         return device.load(kept.data, kept.symbol)
     except Exception:  # noqa: BLE001 (whatever a driver says of it: the PTX is there)

@@ -1,10 +1,10 @@
-"""From a kernel's source to PTX: numba-cuda's front end and NVIDIA's NVVM, used as compilers only. Needs no driver and no GPU.
+"""Compile a kernel's source to PTX by numba-cuda's front end and NVIDIA's NVVM, without a driver or a GPU.
 
-NVVM is called here and not through numba-cuda, which would load NVRTC for the architectures that it knows and a library of
-functions that kernels have no use for; and products and sums stay apart, as NumPy rounds them.
+NVVM is called here and not through numba-cuda, which would load NVRTC for the architectures that it knows and a
+library of functions that kernels do not use; and products and sums stay unfused, as NumPy rounds them.
 
-The compile worker alone imports this: it takes a second, the front end changes what the whole process does with warnings while it
-works, and no thread of a session runs meanwhile.
+Only the compile worker imports this: it takes a second, the front end changes the warnings of the whole process
+while it works, and no thread of a session may run meanwhile.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import numpy as np
 
 from tensormagic.backend.compiling.messages import Code
 
-_OLD = "row_stack"  # a name that NumPy 2.5 lacks, and numba-cuda looks at while it is imported
+_OLD = "row_stack"  # NumPy 2.5 lacks this name, which numba-cuda looks up while it is imported
 
 
 def compile_kernel(source: str, types: Sequence[str], written: Sequence[bool], cc: tuple[int, int]) -> Code:
-    """PTX of the function ``kernel`` in a source; the rest as in `Request`."""
+    """Return the PTX of the function ``kernel`` in a source; the arguments are as in `Request`."""
     begin = time.perf_counter()
     names: dict[str, Any] = {**dialect.NAMES, "np": np}
     exec(compile(source, "<kernel>", "exec"), names)  # noqa: S102 (the project's own text)
     for name, function in list(names.items()):
         if callable(function) and getattr(function, "__code__", None) is not None and name != "kernel":
-            own: dict[str, Any] = function.__globals__  # what it calls itself is before it
+            own: dict[str, Any] = function.__globals__  # functions are defined before those that call them
             own.update({called: names[called] for called in function.__code__.co_names if called in names})
             names[name] = front.inlined(function)
     symbol, text = dialect.lowered(names["kernel"], types, written, cc)

@@ -1,4 +1,4 @@
-"""What one thread computes, as text: the element of a flat loop, and the statements of a row."""
+"""Print what one thread computes: the element of a flat loop, or the statements of a row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tensormagic.ir.size import Size, product
 
 @dataclass
 class Output:
-    """A value that is stored at the number of the element."""
+    """A value that is stored at the index of the element."""
 
     array: str
     value: str
@@ -29,17 +29,15 @@ class Output:
 
 @dataclass
 class Element(Body):
-    """The element of a loop whose index is ``i``: what it reads and stores at ``i`` itself can go by vectors."""
+    """The body of a loop with index ``i``; loads and stores at ``i`` itself can be vectorised."""
 
-    loads: list[tuple[str, str, int, str]] = field(
-        default_factory=list
-    )  # a name, the array, an element's size, the place
+    loads: list[tuple[str, str, int, str]] = field(default_factory=list)  # name, array, bytes of an element, index
     outputs: list[Output] = field(default_factory=list)
     folds: list[tuple[Stage, str]] = field(default_factory=list)
 
     @property
     def cuda(self) -> CudaText:
-        """The text, as what it is."""
+        """Return the text, typed as CudaText."""
         assert isinstance(self.text, CudaText)  # noqa: S101
         return self.text
 
@@ -47,7 +45,7 @@ class Element(Body):
         self._split("i", self.nest.rows[:depth], 0, 1)
 
     def _split(self, name: str, domain: Sequence[Size], first: int, section: int) -> None:
-        """The index along each axis, from the number of an element."""
+        """Print the index along each axis, computed from the linear index of an element."""
         for k in range(first, len(domain)):
             below = product(tuple(domain[k + 1 :]))
             line = f"quotient({name}, {self.text.size(below)})" if below != 1 else name
@@ -55,7 +53,7 @@ class Element(Body):
             self.sections[section].append((f"{name}{k} = {line}", None))
 
     def flat(self, node: Node, index: IndexTuple) -> str:
-        """The place of an element where neighbours are read or stored side by side, by threads side by side; else nothing."""
+        """Return ``i`` where neighbouring threads access neighbouring elements, so that access can be vectorised, else ""."""
         factors, offset = coefficients(node, index)
         own = {k: c for k, c in factors.items() if c != 0}
         return "i" if len(self.groups) == 1 and offset == 0 and own == whole(self.nest.rows, 0) else ""
@@ -71,12 +69,12 @@ class Element(Body):
         return name
 
     def check(self, node: Node) -> None:
-        """A value of the same nest that the thread does not have, another one may not have computed yet."""
+        """Raise where a value of the same nest is held by another thread, which may not have computed it yet."""
         if self.groups and any(s.root is node for s in self.nest.stages):
             raise UnsupportedError("a value that other threads compute")
 
     def _outside(self, name: str, given: str, count: str, axis: int) -> Iterable[str]:
-        """The fault is noted, and the thread goes on at the first element: it cannot leave."""
+        """Set the fault flag and continue with index 0: a thread cannot leave the kernel."""
         del given, count
         return (*self.text.fault(IndexError, str(axis)), f"{name} = 0")
 
@@ -84,7 +82,9 @@ class Element(Body):
         """Print all stages of the loop."""
         for stage in self.loop.stages:
             if stage.reduced:
-                places = getattr(stage.root.op, "positional", False)  # of elements, which are compared as they are
+                places = getattr(
+                    stage.root.op, "positional", False
+                )  # argmax and the like compare the elements unchanged
                 value = self.value(*stage.body[0]) if places else self.element(stage)
                 self.folds.append((stage, self._named(value)))
             elif stage.written is not None:
@@ -109,7 +109,7 @@ class Element(Body):
         self.emit(len(self.groups), f"{self.cuda.store(name)}[{offset}] = {kept}", root)
 
     def _named(self, value: str) -> str:
-        """A value as a name that a function can give back."""
+        """Return the name of a variable that holds a value, assigned if need be, for a function to return."""
         return (
             value
             if value in self.depth_of and value.isidentifier()
@@ -117,17 +117,17 @@ class Element(Body):
         )
 
     def inside(self) -> list[Line]:
-        """The statements of one element."""
+        """Return the statements of one element."""
         return self.sections[len(self.groups)]
 
 
 def whole(domain: Sequence[Size], first: int) -> dict[int, Size]:
-    """The factors of the positions from ``first`` on in the number of an element of a domain."""
+    """Return the strides, in the linear index of a domain, of the axes from ``first`` on."""
     return {k: c for k, c in enumerate(strides(domain)) if k >= first}
 
 
 def is_flat_nest(nest: Nest) -> bool:
-    """Whether one loop over all axes computes every stage: maps, stores and totals over the same extents."""
+    """Return whether one loop over all axes computes every stage: maps, stores and total reductions over the same domain."""
     domain = nest.stages[0].domain
     if any(s.domain != domain or len(s.reduced) not in {0, len(domain)} for s in nest.stages):
         return False
@@ -137,17 +137,17 @@ def is_flat_nest(nest: Nest) -> bool:
 
 
 def flat_nest(nest: Nest) -> Nest:
-    """The nest as one loop over all axes, all of whose values are kept by the thread that computes them, or stored."""
+    """Return the nest as one loop over all axes, each value in a register of its thread or stored in full."""
     kept = {n: s if s is Storage.FULL else Storage.LOCAL for n, s in nest.storage.items()}
     return Nest(nest.stages, nest.depths, depth=len(nest.stages[0].domain), storage=kept)
 
 
 def words_of(lines: Sequence[Line]) -> set[str]:
-    """Every word in the texts of lines."""
+    """Return every word in the texts of lines."""
     return {w for text, _ in lines for w in re.findall(r"[A-Za-z_]\w*", text)}
 
 
 def names_in(lines: Sequence[Line]) -> list[str]:
-    """The variables that lines make, in order."""
+    """Return the names of the variables that lines assign, in order."""
     found = (re.match(r"([A-Za-z_]\w*) = ", text) for text, _ in lines)
     return list(dict.fromkeys(m[1] for m in found if m))

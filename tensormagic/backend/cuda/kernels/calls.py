@@ -1,4 +1,4 @@
-"""The function of an element and its calls: one element, or neighbours by loads and stores of 16 bytes. And folds of threads."""
+"""Print the function of an element and its calls, for one element or for a vector of 16 bytes, and reductions across threads."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tensormagic.backend.printing.scalar_text import start_text, step_text
 from tensormagic.ir.size import Size, apply, product
 
 WARP = 32
-VECTOR = 16  # bytes that one load takes
+VECTOR = 16  # bytes of one vector load
 
 
 class Calls:
-    """The function of a body's element, and statements that call it.
+    """The function of a body's element, and the statements that call it.
 
     Parameters
     ----------
@@ -43,17 +43,17 @@ class Calls:
         text.functions.append(called(self.name, arguments, inside or [("pass", None)], results))
         self.result = (
             "r" if self.name == "element" else text.fresh("result") + "_"
-        )  # a name has one type throughout a kernel
+        )  # in a kernel, a name has one type throughout
         self.totals = [(stage, text.fresh("total")) for stage, _ in body.folds]
 
     @property
     def lanes(self) -> int:
-        """How many neighbouring elements a thread takes at once."""
+        """Return how many neighbouring elements a thread computes at once."""
         sizes = [size for _, _, size, _ in self.body.loads] + [o.node.type.dtype.itemsize for o in self.body.outputs]
         return max(VECTOR // max(sizes), 4) if sizes else 1
 
     def starts(self, text: CudaText) -> list[Line]:
-        """The first values of what is folded."""
+        """Return statements that initialise the accumulators."""
         return [(f"{name} = {start_text(s.root, text)}", s.root) for s, name in self.totals]
 
     def _call(self, at: str, values: Sequence[str]) -> str:
@@ -70,7 +70,7 @@ class Calls:
         ]
 
     def one(self) -> list[Line]:
-        """One element."""
+        """Return statements that compute one element."""
         call = self._call(self.indices[-1], [f"{array}[{place}]" for _, array, _, place in self.body.loads])
         lines: list[Line] = [(f"{self.result} = {call}" if self.results else call, None)]
         lines += [
@@ -79,7 +79,7 @@ class Calls:
         return lines + self._steps(self.result)
 
     def many(self, lanes: int) -> list[Line]:
-        """So many neighbours."""
+        """Return statements that compute ``lanes`` neighbouring elements by vector loads and stores."""
         lines: list[Line] = [
             (f"{n}s = vector({array}, {place}, {lanes})", None) for n, array, _, place in self.body.loads
         ]
@@ -94,19 +94,19 @@ class Calls:
 
 
 def inside(lines: Sequence[Line], by: int = 1) -> list[Line]:
-    """Lines within as many more blocks."""
+    """Return lines indented by so many blocks."""
     return [("    " * by + text, node) for text, node in lines]
 
 
 def ceil_div(size: Size, by: Size) -> Size:
-    """How many times ``by`` covers a size."""
+    """Return the quotient of a size, rounded up."""
     return apply("floordiv", size + (by - 1), by)
 
 
 def fold_text(text: CudaText, stage: Stage, name: str, threads: int) -> list[Line]:
-    """Statements after which ``name`` is, in each of so many neighbouring threads, the fold of what it was in all of them.
+    """Return statements that reduce ``name`` over ``threads`` neighbouring threads, leaving the result in each of them.
 
-    Fewer than a warp exchange among themselves, by the lanes of ``mask``; more are whole warps of one block.
+    Fewer than a warp exchange values within the lanes of ``mask``; more are whole warps of one block.
     """
     root, dtype = stage.root, stage.root.type.dtype.name
     cast = f"np.{'bool_' if dtype == 'bool' else dtype}({name})"
@@ -139,7 +139,7 @@ def fold_text(text: CudaText, stage: Stage, name: str, threads: int) -> list[Lin
 
 
 def not_empty(stages: Sequence[Stage]) -> tuple[tuple[Size, str], ...]:
-    """What NumPy says of folds of nothing that have no value for it."""
+    """Return the extents that must not be 0 for reductions without an identity, each with NumPy's message."""
     return tuple(
         (
             product(tuple(s.domain[k] for k in s.reduced)),

@@ -1,7 +1,8 @@
-"""Uniform draws on the device, with NumPy's own bits: of PCG64, the generator of ``np.random.default_rng``, PCG64DXSM and Philox.
+"""Draw uniform numbers on the device, with the same bits as NumPy's PCG64 (``np.random.default_rng``), PCG64DXSM and Philox.
 
-Each number takes one word of these, so that a thread begins anywhere (``generators.py``). What takes a number of words that depends on
-them (normal numbers, integers), and generators that cannot leap (SFC64, MT19937), the host draws.
+Each number takes one word of the generator, so that a thread can begin anywhere (``generators.py``). The host draws
+what takes a number of words that depends on them (normal numbers, integers), and from generators that cannot skip
+ahead (SFC64, MT19937).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ops.draws.state import KINDS
 from tensormagic.ops.op import Value
 
-FEWEST = 1 << 14  # numbers from which on a launch is quicker than to draw and to copy
+FEWEST = 1 << 14  # numbers from which a launch is faster than to draw on the host and copy
 _METHODS = frozenset({"random", "uniform"})
 
 
@@ -31,7 +32,7 @@ def _codes(kind: str) -> Codes:
 
 
 def may_be_here(node: Node) -> bool:
-    """Whether a draw is the device's, where its generator has a kernel and there are enough numbers."""
+    """Return whether a draw can run on the device: its generator has a kernel, and enough numbers are drawn."""
     types = node.types[1]
     count = math.prod(s for s in types.shape if isinstance(s, int)) if types.shape else 0
     if count < FEWEST and all(isinstance(s, int) for s in types.shape):
@@ -42,7 +43,7 @@ def may_be_here(node: Node) -> bool:
 
 
 def drawn(device: Device, node: Node, operands: list[Value], size: Any) -> tuple[Value, Value] | None:
-    """The next state, on the host, and the sample, on the device; None where the host has to draw."""
+    """Return the next state, on the host, and the sample, on the device, or None where the host has to draw."""
     if config.tier == "numpy" or not may_be_here(node):
         return None
     words, shape = np.asarray(operands[0]), tuple(map(size, node.types[1].shape))

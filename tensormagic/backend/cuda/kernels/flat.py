@@ -1,7 +1,7 @@
-"""Flat loops as kernels: each thread computes a few neighbouring elements, by loads of 16 bytes; totals in two stages.
+"""Print flat loops as kernels: each thread computes a few neighbouring elements by vector loads; totals are reduced in two stages.
 
-A total is folded by a fixed number of blocks, in an order that the size alone decides, so that repeated runs and other GPUs
-give the same bits: each block leaves one value, and one block folds these.
+A fixed number of blocks reduces a total, in an order that depends on the size alone, so that repeated runs and
+other GPUs give the same bits: each block leaves one value, and one block reduces these.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tensormagic.ir.size import Size, apply, product
 from tensormagic.ops.move_kind import Index
 
 THREADS = 256
-MOST_BLOCKS = 1024  # that fold a total
+MOST_BLOCKS = 1024  # blocks that reduce a total
 
 Make = Callable[[], CudaText]
 
 
 def print_flat(make: Make, nest: Nest, names: Mapping[Node, str], tail: Sequence[Nest] = ()) -> list[Launch]:
-    """The launches of a nest that is one loop; ``tail``: numbers that are computed behind its totals."""
+    """Return the launches of a nest that is one loop; ``tail`` holds scalar nests computed after its totals."""
     nest = flat_nest(nest)
     text = make()
     body = Element(text, nest, Loop((), nest.stages), None)
@@ -52,7 +52,7 @@ def print_flat(make: Make, nest: Nest, names: Mapping[Node, str], tail: Sequence
 
 
 def _loop(calls: Calls, lanes: int) -> list[Line]:
-    """The elements of a thread: some neighbours, and those of the last ones that are there; for totals again and again."""
+    """Return the loop over a thread's elements: vectors, then the rest one by one; for totals as a grid-stride loop."""
     folds = bool(calls.totals)
     step: list[Line] = [(f"i = i + blocks() * {THREADS * lanes}", None)] if folds else []
     outer = "while" if folds else "if"
@@ -66,7 +66,7 @@ def _loop(calls: Calls, lanes: int) -> list[Line]:
 def _finish(
     make: Make, stages: Sequence[Stage], blocks: Size, names: Mapping[Node, str], tail: Sequence[Nest]
 ) -> Launch:
-    """The launch of one block that folds what the blocks have left, and computes the numbers behind it."""
+    """Return the launch of one block that reduces the partial results of the blocks, and computes the scalars that follow."""
     text = make()
     text.lines.append((f"count = {text.size(blocks)}", None))
     found: list[tuple[Stage, str]] = []
@@ -94,7 +94,7 @@ def _finish(
 
 
 def print_copy(make: Make, stage: Stage, names: Mapping[Node, str]) -> Launch:
-    """The launch that copies what a store changes, where it is still needed as it was."""
+    """Return the launch that copies an array that a store changes, where its old content is still needed."""
     text = make()
     given, target = text.array(stage.root.args[0]), text.store(text.array(stage.root))
     count = stage.root.type.size
@@ -107,7 +107,7 @@ def print_copy(make: Make, stage: Stage, names: Mapping[Node, str]) -> Launch:
 
 
 def numbers(text: CudaText, nest: Nest) -> list[Line]:
-    """Statements that compute the numbers of a nest without rows, one after the other."""
+    """Return statements that compute the scalars of a nest without axes, one after another."""
     body = Element(text, nest, Loop((), []), None)
     for stage in nest.stages:
         if stage.written is not None:
@@ -122,7 +122,7 @@ def numbers(text: CudaText, nest: Nest) -> list[Line]:
 
 
 def print_numbers(make: Make, nests: Sequence[Nest], names: Mapping[Node, str]) -> list[Launch]:
-    """One thread that computes numbers."""
+    """Return a launch in which one thread computes scalars."""
     text = make()
     last = [line for nest in nests for line in numbers(text, nest)]
     text.lines += [("if thread() == 0:", None), *inside(last or [("pass", None)])]

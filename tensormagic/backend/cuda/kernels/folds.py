@@ -1,6 +1,7 @@
-"""Folds along some axes as kernels: of rows, and of columns, in two stages where there are few of them.
+"""Print reductions along some axes as kernels: of rows, and of columns, in two stages where there are few results.
 
-The second stage folds what the first has left, in the order of the parts; how many parts there are the sizes say.
+The second stage reduces the partial results of the first in a fixed order; the sizes alone decide how many parts
+there are.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, apply, product
 
 THREADS = 256
-ENOUGH = 1024  # blocks
-LONG = 16384  # columns from which few rows are folded in parts
-FEW = 512  # rows
-STEPS = 16  # of a thread, at least, in the first stage
+ENOUGH = 1024  # blocks that keep the GPU busy
+LONG = 16384  # columns from which a row is reduced in parts, where there are few rows
+FEW = 512  # rows that count as few
+STEPS = 16  # least number of elements of a thread in the first stage
 Make = Callable[[], CudaText]
 
 
 def print_fold(make: Make, stages: Sequence[Stage], names: Mapping[Node, str], nest: Nest) -> list[Launch]:
-    """The launches of folds of the same axes, and of maps over what they fold.
+    """Return the launches of reductions over the same axes, and of maps over their operands.
 
     Parameters
     ----------
@@ -66,14 +67,14 @@ def _where(launch: Launch, measure: Size) -> Launch:
 
 
 def one_loop(stages: Sequence[Stage], depth: int, of: Nest) -> Nest:
-    """Stages of a nest as one loop whose rows are so many axes."""
+    """Return stages of a nest as one loop whose rows are the first ``depth`` axes."""
     own = Nest(list(stages), frozenset({depth}), depth=depth, storage={s.root: of.storage[s.root] for s in stages})
     own.loops = [Loop(stages[0].domain[depth:], own.stages)]
     return own
 
 
 def printed(text: CudaText, nest: Nest) -> tuple[Row, Calls, list[Line]]:
-    """The element of a fold: its body, its calls, and the lines of its row."""
+    """Return the body of a reduction's element, its calls, and the lines that are computed once for a row."""
     body = Row(text, nest, nest.loops[0], None)
     body.begin()
     body.run()
@@ -83,7 +84,7 @@ def printed(text: CudaText, nest: Nest) -> tuple[Row, Calls, list[Line]]:
 
 
 def _print_columns(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[Launch]:
-    """Threads side by side take columns side by side; few columns leave room for several rows at once."""
+    """Return launches for columns: neighbouring threads take neighbouring columns; with few columns a block takes several rows at once."""
     text, stage = make(), nest.stages[0]
     folds = [s for s in nest.stages if s.reduced]
     kept, extent = product(nest.rows), product(stage.domain[nest.depth :])
@@ -136,7 +137,7 @@ def _print_columns(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[La
 
 
 def _print_long(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[Launch]:
-    """A few long rows: several blocks for each."""
+    """Return launches for a few long rows: several blocks for each."""
     text, stage = make(), nest.stages[0]
     rows, extent = product(nest.rows), product(stage.domain[nest.depth :])
     most = apply("floordiv", ENOUGH, apply("max", rows, 1))
@@ -164,7 +165,7 @@ def _print_long(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[Launc
 
 
 def finish(make: Make, stage: Stage, nest: Nest, parts: Size, names: Mapping[Node, str], *, apart: bool) -> Launch:
-    """A warp for each result folds its parts, which are ``apart`` by the number of results, or side by side."""
+    """Return the launch in which a warp reduces the parts of each result; with ``apart``, the parts of one result are strided."""
     text = make()
     root, kept = stage.root, product(nest.rows)
     body = Row(text, nest, Loop((), [stage]), None)
@@ -194,7 +195,7 @@ def finish(make: Make, stage: Stage, nest: Nest, parts: Size, names: Mapping[Nod
 
 
 def print_apart(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[Launch]:
-    """The stages of a nest in several passes, as few as there can be; what only they need is kept in scratch memory."""
+    """Return launches for the stages of a nest in as few passes as possible; values passed between them are in scratch memory."""
     private = {s.root: s.root.type.size for s in nest.stages if nest.storage[s.root] is not Storage.FULL}
 
     def text() -> CudaText:
@@ -223,7 +224,7 @@ def print_apart(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[Launc
 
 
 def _without(nest: Nest, totals: Sequence[Stage]) -> Nest:
-    """A nest without some stages; what these read is stored."""
+    """Return a nest without some stages, storing what these read."""
     read = {n for s in totals for n, _ in s.reads}
     stages = [s for s in nest.stages if s not in totals]
     loops = [Loop(loop.inner, [s for s in loop.stages if s in stages]) for loop in nest.loops]
@@ -232,7 +233,7 @@ def _without(nest: Nest, totals: Sequence[Stage]) -> Nest:
 
 
 def _groups(stages: Sequence[Stage]) -> list[list[Stage]]:
-    """Stages that one pass computes: over the same extents, with folds of the same axes, none of which another one reads."""
+    """Return stages in groups, each computed by one pass: same domain, reductions over the same axes, none of which another one reads."""
     groups: list[list[Stage]] = []
     where: dict[Node, int] = {}
     for stage in stages:
@@ -246,7 +247,7 @@ def _groups(stages: Sequence[Stage]) -> list[list[Stage]]:
 
 
 def _joins(stage: Stage, group: Sequence[Stage]) -> bool:
-    """Whether a pass can compute one more stage."""
+    """Return whether a pass can compute one more stage."""
     own = {s.root: s for s in group}
     if any(s.domain != stage.domain or s.written is not None for s in group) or stage.written is not None:
         return False

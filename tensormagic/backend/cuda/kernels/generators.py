@@ -1,7 +1,8 @@
-"""Bit generators on a device: those whose numbers can be had from any place in the stream on.
+"""Bit generators on a device that can skip ahead to any position in their stream.
 
-PCG64's states follow each other by one product and one sum of 128 bits: a thread leaps to its first number, and from each to its next
-one, as many on as there are threads. Philox numbers its blocks of four words: a thread has the number, and the words follow from it.
+A state of PCG64 follows from the one before by a product and a sum of 128 bits: a thread skips to its first number,
+and from each number by as many steps as there are threads. Philox numbers its blocks of four words, and the words
+follow from the number.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from tensormagic.ops.draws.state import Words, encoded, generator_at
 
 THREADS = 256
 MOST_BLOCKS = 1024
-_EACH = 4  # numbers a thread, where there are fewer than all threads take
+_EACH = 4  # numbers per thread, where there are too few to occupy all blocks
 _WORD = (1 << 64) - 1
 _ALL = (1 << 128) - 1
 
 
 def _launch(name: str, body: str, counts: Sequence[str], words: Sequence[str]) -> Launch:
-    """The launch that draws ``count`` numbers, each ``begin`` and ``width`` times a number from 0 to 1."""
+    """Return the launch that draws ``count`` numbers ``begin + width * u``, with u uniform from 0 to 1."""
     heads = [*counts, *words, "begin", "width"]
     source = f"def kernel(out, {', '.join(heads)}):\n{body}"
     count = atom(Symbol("count"))
@@ -40,7 +41,7 @@ def _halves(numbers: Sequence[int]) -> list[np.uint64]:
 
 @dataclass(frozen=True)
 class Leaping:
-    """A generator that multiplies its state and adds to it.
+    """A linear congruential generator, which multiplies its state and adds to it.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ class Leaping:
 
     @cached_property
     def launch(self) -> Launch:
-        """The launch that draws."""
+        """Return the launch that draws."""
         body = f"""    i = block() * {THREADS} + thread()
     if i < count:
         zero = np.uint64(0)
@@ -84,13 +85,13 @@ class Leaping:
         return _launch("draws", body, ["count"], words)
 
     def call(self, words: Words, count: int) -> tuple[int, list[Any]]:
-        """How many blocks the launch has, and what it is given between the array and the bounds."""
+        """Return the number of blocks, and the arguments between the array and the bounds."""
         blocks = min(-(-count // (THREADS * _EACH)), MOST_BLOCKS)
         state, more = self._state(words)
         return blocks, [np.int64(count), *_halves((state, more, *self._leap(more, blocks * THREADS)))]
 
     def after(self, words: Words, count: int) -> Words:
-        """The state behind so many numbers."""
+        """Return the state after ``count`` numbers."""
         state, more = self._state(words)
         factor, term = self._leap(more, count)
         state = (state * factor + term) & _ALL
@@ -104,7 +105,7 @@ class Leaping:
         return high << 64 | low, more_high << 64 | more_low
 
     def _leap(self, more: int, count: int) -> tuple[int, int]:
-        """By what a state is multiplied, and what is added to it, in so many steps."""
+        """Return the factor and the term that advance a state by ``count`` steps."""
         factor, term, once, plus = 1, 0, self.factor, more
         while count:
             if count & 1:
@@ -116,15 +117,18 @@ class Leaping:
 
 
 class Counting:
-    """Philox, ten rounds over a counter of four words and a key of two: NumPy hands out a block of four words before the next one."""
+    """Philox, ten rounds over a counter of four words and a key of two; NumPy buffers blocks of four words."""
 
     _PRODUCTS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
     _STEPS = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
-    _LEFT, _PLACE = slice(7, 11), 11  # words of the block that is being handed out, and the next one of these
+    _LEFT, _PLACE = (
+        slice(7, 11),
+        11,
+    )  # the buffered words of the current block, and the index of the next one among them
 
     @cached_property
     def launch(self) -> Launch:
-        """The launch that draws: each thread a block of four numbers."""
+        """Return the launch that draws: each thread computes a block of four numbers."""
         buffered = "".join(f"            w = left{k} if i == {k} else w\n" for k in range(4))
         stores = "".join(
             f"        if at + {k} < count:\n            out[at + {k}] = begin + width * unit_of_word(x{k})\n"
@@ -166,7 +170,7 @@ class Counting:
         return _launch("draws", body, ["count", "held"], words)
 
     def call(self, words: Words, count: int) -> tuple[int, list[Any]]:
-        """As of the other one."""
+        """Return the number of blocks, and the arguments between the array and the bounds."""
         place = int(words[self._PLACE])
         left = list(words[self._LEFT][place:]) + [np.uint64(0)] * place
         first = self._counter(self._number(words) + 1)
@@ -174,7 +178,7 @@ class Counting:
         return blocks, [np.int64(count), np.int64(4 - place), *first, *words[5:7], *left]
 
     def after(self, words: Words, count: int) -> Words:
-        """As of the other one."""
+        """Return the state after ``count`` numbers."""
         found = words.copy()
         place = int(words[self._PLACE])
         behind = count - (4 - place)

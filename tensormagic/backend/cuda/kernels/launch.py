@@ -1,4 +1,4 @@
-"""What is launched on a GPU: a source, its parameters in order, and the grid as functions of sizes."""
+"""Launches on a GPU: a source, its parameters in order, and the grid as a function of sizes."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ Sizes = Mapping[Any, int]
 
 
 class UnsupportedError(Exception):
-    """There is no kernel for this: the library computes it."""
+    """Raised where there is no kernel for a part of a graph; the library then computes it."""
 
 
 @dataclass(frozen=True)
 class Array:
-    """The array of an owner: the node that it is named after (`Memory.owner`)."""
+    """A parameter: the array of an owner, the node that it is named after (`Memory.owner`)."""
 
     node: Node
     written: bool
 
     @property
     def type(self) -> str:
-        """What the compiler calls it."""
+        """Return the compiler's name of the type."""
         return f"*{self.node.type.dtype.name}"
 
 
 @dataclass(frozen=True)
 class Scratch:
-    """Memory that only the launches of one kernel use, by a key."""
+    """A parameter: memory that only the launches of one kernel share, identified by a key."""
 
     key: Any
     count: Size
@@ -41,13 +41,13 @@ class Scratch:
 
     @property
     def type(self) -> str:
-        """What the compiler calls it."""
+        """Return the compiler's name of the type."""
         return f"*{self.dtype}"
 
 
 @dataclass(frozen=True)
 class Count:
-    """A size."""
+    """A parameter: a size."""
 
     size: Size
     written = False
@@ -56,20 +56,20 @@ class Count:
 
 @dataclass(frozen=True)
 class Number:
-    """A constant, as a number of NumPy."""
+    """A parameter: a constant, as a NumPy scalar."""
 
     value: Any
     written = False
 
     @property
     def type(self) -> str:
-        """What the compiler calls it."""
+        """Return the compiler's name of the type."""
         return str(self.value.dtype.name)
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Four integers, of which the first is not 0 where something went wrong."""
+    """A parameter: four integers, the first of which a kernel sets where something goes wrong."""
 
     written = True
     type = "*int64"
@@ -77,7 +77,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Live:
-    """One integer: where it is 0, the launch does nothing."""
+    """A parameter: one integer; where it is 0, the launch does nothing."""
 
     written = False
     type = "*int64"
@@ -88,7 +88,7 @@ Parameter = Array | Scratch | Count | Number | Fault | Live
 
 @dataclass(frozen=True, eq=False)
 class Launch:
-    """One kernel, launched once.
+    """One kernel and the grid it is launched with.
 
     Parameters
     ----------
@@ -125,24 +125,24 @@ class Launch:
     otherwise: tuple[Launch, ...] = ()
 
     def grid(self, sizes: Sizes) -> tuple[int, int, int]:
-        """How many blocks, how many threads in each, and bytes of shared memory that the launch has to ask for."""
+        """Return the numbers of blocks, of threads and of bytes of shared memory; raise ValueError as NumPy does for empty folds."""
         for size, message in self.not_empty:
             if evaluate(size, sizes.__getitem__) == 0:
                 raise ValueError(message)
         return evaluate(self.blocks, sizes.__getitem__), self.threads, evaluate(self.shared, sizes.__getitem__)
 
     def fits(self, sizes: Sizes) -> bool:
-        """Whether it is for these sizes; else ``otherwise`` is."""
+        """Return whether the launch is for these sizes; else ``otherwise`` is."""
         return all(low <= evaluate(size, sizes.__getitem__) <= high for size, low, high in self.ranges)
 
     def request(self, cc: tuple[int, int]) -> Request:
-        """What the compiler is asked for."""
+        """Return the request to the compiler."""
         types, written = tuple(p.type for p in self.parameters), tuple(p.written for p in self.parameters)
         return Request(self.source, "card", types, written, cc)
 
 
 def chosen(launches: Sequence[Launch], sizes: Sizes) -> list[Launch]:
-    """The launches for these sizes, in order."""
+    """Return the launches that apply to these sizes, in order."""
     found: list[Launch] = []
     for launch in launches:
         found += [launch] if launch.fits(sizes) else chosen(launch.otherwise, sizes)

@@ -1,4 +1,4 @@
-"""The kernels of a graph for a GPU, as text to be read: no GPU, compiler or value is needed to print them."""
+"""List the kernels of a graph for a GPU as readable text, without needing a GPU, a compiler or values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BY_LIBRARY = "# {}: by the library of the GPU, or else by NumPy on the host"
 
 @for_device
 def device_source(graph: Graph) -> str:
-    """What runs a graph on a GPU, in order: kernels as Python source, and the names of operations that have none.
+    """Return what runs a graph on a GPU, in order: kernels as Python source, and names of operations that have none.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def _parts(of: Planned) -> Iterator[str]:
 
 
 def _loop(node: Node) -> Iterator[str]:
-    """A loop as one kernel, and as launches: sizes decide which."""
+    """Yield the text of a loop as one kernel, and as launches; sizes decide which runs."""
     one, many = alone(node), planned_loop(node)
     if one is not None:
         yield f"# {node.op.name}: one thread runs all of it where it is over few numbers"
@@ -65,7 +65,7 @@ def _loop(node: Node) -> Iterator[str]:
 
 
 def grid_text(launch: Launch, otherwise: str = "") -> str:
-    """How many blocks and threads a launch has, and for which sizes, as a comment."""
+    """Return a comment with the number of blocks and threads of a launch, and the sizes that it is for."""
     grid = f"# {otherwise}{launch.blocks} blocks of {launch.threads} threads"
     if launch.shared:
         grid += f", {launch.shared} bytes of shared memory"

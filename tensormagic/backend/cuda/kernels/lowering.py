@@ -1,4 +1,4 @@
-"""From a kernel of a plan to launches: which way each nest is printed. Compiles nothing and launches nothing."""
+"""Lower kernels of a plan to launches, choosing how each nest is printed. Compiles and launches nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NONE: Mapping[Node, str] = {}
 
 @for_device
 def lower(kernel: Kernel, plan: Arranged, names: Mapping[Node, str] = NONE) -> tuple[Launch, ...] | None:
-    """The launches of a kernel, in order; None where the library has to compute its nodes.
+    """Return the launches of a kernel, in order, or None where the library has to compute its nodes.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def lower(kernel: Kernel, plan: Arranged, names: Mapping[Node, str] = NONE) -> t
 
 
 class _Lowering:
-    """The launches of one kernel."""
+    """Makes the launches of one kernel."""
 
     def __init__(self, kernel: Kernel, plan: Arranged, names: Mapping[Node, str]) -> None:
         self.kernel = kernel
@@ -58,12 +58,12 @@ class _Lowering:
         self.names = names
 
     def text(self, kind: type[CudaText] = CudaText) -> CudaText:
-        """An empty text."""
+        """Return an empty text."""
         plan, kernel = self.plan, self.kernel
         return kind(plan.is_stored, lambda n: plan.is_exported(kernel, n), plan.memory, plan.copied)
 
     def launches(self) -> list[Launch]:
-        """All of them, in order."""
+        """Return all launches, in order."""
         nests = self.kernel.nests
         if self.kernel.regions:
             return print_region_alone(self.text, self.kernel, self.names)
@@ -78,7 +78,7 @@ class _Lowering:
         return [*copies, *self._nest(first, rest)]
 
     def _copies(self, nests: list[Nest]) -> list[Launch]:
-        """What stores begin with, where what they change is still needed as it was: copied before all else."""
+        """Return launches that first copy arrays which stores change and whose old content is still needed."""
         stages = [s for nest in nests for s in nest.stages]
         stored = [s for s in stages if s.root in self.plan.copied.get(s.root, ())]
         made = {s.root for s in stages}
@@ -120,7 +120,7 @@ class _Lowering:
 
 
 def _are_apart(store: Node) -> bool:
-    """Whether no two elements of a store go to one place, so that each thread has its own."""
+    """Return whether no two elements of a store go to one place, so that threads never collide."""
     if "slices" in store.params:
         return True
     places = store.args[1]

@@ -1,7 +1,7 @@
-"""Loops over few numbers as one kernel: one thread runs all iterations, with the loops and branches inside them.
+"""Print loops over few numbers as one kernel, in which a single thread runs all iterations with the loops and branches inside.
 
-The text is that for the processor, without tiles and threads of its own: what one iteration leaves, the next one begins with, and
-a launch for each step of it would take longer than the step.
+The text is that for the processor, without tiles and threads. Iterations depend on each other, and a launch for
+each step of one would take longer than the step.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import Symbol, atom, nodes_of, product
 from tensormagic.ops.move_kind import Index
 
-MOST_ITERATIONS = 1 << 20  # of a loop on data, after which the library begins anew: a kernel cannot be interrupted
+MOST_ITERATIONS = 1 << 20  # of a data-dependent loop, before the library takes over: a kernel cannot be interrupted
 _STORE = re.compile(r"\s*([A-Za-z_]\w*)\[.*\] = ")
 
 
 @dataclass
 class OneText(CudaText):
-    """The text of a kernel of one thread."""
+    """The text of a kernel that one thread runs."""
 
     @property
     def counts_iterations(self) -> bool:
-        """All loops on data do."""
+        """Return True: all data-dependent loops count their iterations."""
         return True
 
     def polls(self, done: str, count: str, *, inner: bool) -> list[Line]:
-        """A loop on data that does not end is a fault."""
+        """Return lines that set the fault flag in a data-dependent loop that runs too long."""
         del inner
         if count != "0":
             return []
         return [(f"if {done} >= {MOST_ITERATIONS}:", None), *indented([(s, None) for s in self.leave(None)])]
 
     def leave(self, fault: Any, *values: str) -> list[str]:
-        """Statements that note that something went wrong, and end: the library says what."""
+        """Return statements that set the fault flag and leave the kernel; the library then raises the error."""
         return [*super().leave(fault, *values), "return"]
 
     def latched(self, wanted: Mapping[Node, Node]) -> list[Line]:
-        """Copies: the arrays are small, and stay where the host knows them."""
+        """Return lines that copy loop state element by element; pointers cannot be swapped, as the host knows the arrays."""
         given = {s: self._kept(s) if s in wanted else None for s in dict.fromkeys(wanted.values())}
         lines = [line for s, kept in given.items() if kept is not None for line in self._filled(kept, self.array(s), s)]
         for target, source in wanted.items():
@@ -62,7 +62,7 @@ class OneText(CudaText):
         return self.room(("kept", node), node.type.size, node.type.dtype.name)
 
     def copy(self, to: Node, of: Node) -> list[Line]:
-        """A loop that copies a whole array."""
+        """Return a loop that copies a whole array."""
         return self._filled(self.array(to), self.array(of), to)
 
     def _filled(self, target: str, source: str, like: Node) -> list[Line]:
@@ -70,14 +70,14 @@ class OneText(CudaText):
         return [(f"for {k} in range({self.size(like.type.size)}):", like), (f"    {target}[{k}] = {source}[{k}]", like)]
 
     def _atom(self, a: Any) -> str:
-        """A symbol is a parameter; what the kernel computes it has."""
+        """Return the name of a symbol, which is a parameter, or of a number that the kernel computes."""
         if isinstance(a, Symbol) and not isinstance(a, Local):
             return self.parameter(a, "n", Count(atom(a)))
         return KernelText._atom(self, a)  # noqa: SLF001
 
 
 class OneBody(Body):
-    """A loop of a nest that runs from its first to its last element."""
+    """A loop of a nest that runs over all its elements in order."""
 
     def _split_rows(self, depth: int) -> None:
         for k in range(depth):
@@ -87,7 +87,7 @@ class OneBody(Body):
             self.sections[1].append((f"i{k} = {line}", None))
 
     def printed(self, *, woven: bool = False, narrow: bool = False) -> list[Line]:
-        """The loops around what has been printed."""
+        """Return the loops around what has been printed."""
         del woven, narrow
         return [*self.frame.tile[0], *self._nested(0, narrow=False), *self.frame.tile[1]]
 
@@ -107,7 +107,7 @@ class OneBody(Body):
 
 
 def print_region_alone(make: Callable[..., CudaText], kernel: Kernel, names: Mapping[Node, str]) -> list[Launch]:
-    """The launch of a loop, or a branch, that one thread runs."""
+    """Return the launch of a loop or a branch that one thread runs."""
     text = make(OneText)
     assert isinstance(text, OneText)  # noqa: S101
     _print_parts(text, kernel.parts)
@@ -121,7 +121,7 @@ def print_region_alone(make: Callable[..., CudaText], kernel: Kernel, names: Map
 
 
 def _known(parameters: Sequence[Parameter]) -> None:
-    """The host makes room for every array before the kernel runs."""
+    """Raise if the size of an array depends on the kernel: the host allocates every array before."""
     for p in parameters:
         shape = p.node.type.shape if isinstance(p, Array) else ()
         if any(nodes_of(s) for s in shape):
@@ -165,7 +165,7 @@ def _print_nest(text: OneText, nest: Nest) -> None:
 
 
 def _whole(text: OneText, nest: Nest) -> Nest:
-    """The nest with all that passes from one of its loops to another in an array."""
+    """Return the nest with every value that passes between its loops in an array."""
     for node, storage in nest.storage.items():
         if storage is Storage.TILE:
             text.private[text.memory.owner(node)] = node.type.size

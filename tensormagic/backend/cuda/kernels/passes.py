@@ -1,7 +1,8 @@
-"""Folds of rows, and folds of columns that need them, in one pass: each block goes through rows, and adds to columns as they go by.
+"""Reduce rows, and columns of results that need those rows, in one pass over the matrix.
 
-Some threads have a row: they fold it, and add what comes of it to what they have of each column, in fast memory, where each of them
-has columns of its own. What the blocks have is put together behind them, in the order of the blocks.
+Some threads share a row: they reduce it and add what follows from it to their partial sums of each column, in
+shared memory, where each has columns of its own. The sums of the blocks are added up afterwards, in the order of
+the blocks.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from tensormagic.ir.size import Size, apply, product
 from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.fold import SUM
 
-OF_A_ROW = 8  # threads
-TOGETHER = THREADS // OF_A_ROW  # rows that a block has at once
-ROWS, COLUMNS = frozenset([0]), frozenset([1])  # axes
+OF_A_ROW = 8  # threads that share a row
+TOGETHER = THREADS // OF_A_ROW  # rows that a block processes at once
+ROWS, COLUMNS = frozenset([0]), frozenset([1])  # the axes reduced
 
 
 def print_passes(make: Make, nest: Nest, names: Mapping[Node, str], otherwise: Sequence[Launch]) -> list[Launch]:
-    """The launch of a nest whose folds of columns need folds of rows, and those that put blocks together.
+    """Return the launch of a nest whose column reductions need row reductions, and launches that combine the blocks.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ def print_passes(make: Make, nest: Nest, names: Mapping[Node, str], otherwise: S
 
 
 def _check(nest: Nest, late: Sequence[Stage]) -> list[Node]:
-    """What both folds read of each column of each row; raises where one pass does not compute all."""
+    """Return the arrays that both reductions read in every row and column; raise where one pass cannot compute all."""
     if nest.depth != 1 or kept_of_rows(nest) or any(s.written is not None for s in nest.stages):
         raise UnsupportedError("stores, and values of columns that are kept")
     if any(len(s.domain) > 2 or (s.reduced and s.reduced not in {ROWS, COLUMNS}) for s in nest.stages):
@@ -135,7 +136,7 @@ class _Pass:
         self.body: Row | None = None
 
     def _room(self, node: Node, name: str) -> str:
-        """Fast memory for a row of each of the block's rows."""
+        """Allocate shared memory for one matrix row for each row that the block processes, and return its name."""
         found, dtype = self.text.fresh(name), node.type.dtype
         self.text.head.append((f'{found} = dynamic("{dtype.name}", {self.text.size(self.shared)})', node))
         self.shared = self.shared + ceil_div(self.width * (TOGETHER * dtype.itemsize), 16) * 16
@@ -154,7 +155,7 @@ class _Pass:
             self.row += print_loop(self.text, self.body, OF_A_ROW, self.row, {})
 
     def add(self, stage: Stage) -> None:
-        """Print a fold of what rows leave."""
+        """Print a reduction over rows."""
         text, root = self.text, stage.root
         body = self._next([stage], stage.domain[1:])
         body.begin()
@@ -169,7 +170,7 @@ class _Pass:
             self._number(stage, body, out)
 
     def _number(self, stage: Stage, body: Row, out: str) -> None:
-        """Of all rows: the first thread of each row has a sum."""
+        """Print a sum over all rows of one number per row, which the first thread of each row accumulates."""
         text, root, total = self.text, stage.root, self.text.fresh("total")
         ((_, value),) = body.folds
         self.before.append((f"{total} = {start_text(root, text)}", root))
@@ -181,7 +182,7 @@ class _Pass:
         ]
 
     def _column(self, stage: Stage, body: Row, out: str) -> None:
-        """Of columns: each thread adds to those that it reads of its row, and the block adds up its rows in the end."""
+        """Print sums of columns: each thread adds up the columns that it reads of its rows, and the block adds up its rows at the end."""
         text, root, extent = self.text, stage.root, self.text.product(self.width)
         own, at, total = self._room(root, "columns"), text.fresh("at"), text.fresh("total")
         calls = Calls(text, body, [*text.head, *self.row], ["i", "j"])
@@ -189,7 +190,7 @@ class _Pass:
         start = start_text(root, text)
 
         def added(lines: Sequence[Line], lanes: int) -> list[Line]:
-            """Calls, whose last statements each add one element, with what is added to read before and stored behind."""
+            """Return calls whose last ``lanes`` statements each add one element, with a load before and a store after each."""
             found = list(lines[: len(lines) - lanes])
             for k, step in enumerate(lines[len(lines) - lanes :]):
                 place = f"{own}[kept + j{f' + {k}' if k else ''}]"
@@ -220,7 +221,7 @@ class _Pass:
 
 
 def _put_together(make: Make, stage: Stage, nest: Nest, blocks: Size, names: Mapping[Node, str]) -> Launch:
-    """What the blocks have, in their order."""
+    """Return the launch that adds up the partial sums of the blocks, in order."""
     kept = [k for k in range(len(stage.domain)) if k not in stage.reduced]
     own = one_loop([reordered(stage, [*kept, *stage.reduced])], len(kept), nest)
     return finish(make, own.stages[0], own, blocks, names, apart=True)

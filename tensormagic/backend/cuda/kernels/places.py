@@ -1,6 +1,6 @@
-"""Places of the largest or smallest elements of rows as kernels: each thread keeps an element with its place, and threads exchange both.
+"""Argmax and argmin of rows as kernels: each thread keeps its best element with its index, and threads exchange both.
 
-Of equal elements the first one counts, and a nan is the largest and the smallest one: whatever the order in which they are met.
+The first of equal elements wins, and nan beats every number, whatever the order in which they are met.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, apply, product
 from tensormagic.ops.fold import ARGMAX, ARGMIN
 
-SIDE_BY_SIDE = 1024  # rows that lie side by side from which each is a thread's
-WIDTHS = ((1, 32), (WARP, 1024), (THREADS, MOST))  # threads for a row, and for how many columns
+SIDE_BY_SIDE = 1024  # neighbouring rows from which each is given to one thread
+WIDTHS = ((1, 32), (WARP, 1024), (THREADS, MOST))  # threads for a row, and the most columns for that
 
 
 def print_places(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[Launch]:
-    """The launches of a nest that gives the place of an extreme element of each row."""
+    """Return the launches of a nest that gives the index of an extreme element of each row."""
     (stage,) = nest.stages
     if stage.root.op not in {ARGMAX, ARGMIN} or not stage.reduced:
         raise UnsupportedError("places where a mask is true, and rows of one element")
@@ -35,7 +35,7 @@ def print_places(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[Laun
 
 
 class _Places:
-    """The launches for one nest."""
+    """Makes the launches of one nest."""
 
     def __init__(self, make: Make, nest: Nest, names: Mapping[Node, str]) -> None:
         self.make, self.nest, self.names = make, nest, names
@@ -45,7 +45,7 @@ class _Places:
         self.empty = ((self.count, f"attempt to get {self.root.op.name} of an empty sequence"),)
 
     def launches(self, *, side_by_side: bool) -> list[Launch]:
-        """All of them, for any sizes; ``side_by_side``: neighbours are of different rows."""
+        """Return the launches for any sizes; with ``side_by_side``, neighbouring elements belong to different rows."""
         most = apply("floordiv", ENOUGH, apply("max", self.rows, 1))
         parts = apply("max", apply("min", most, ceil_div(self.count, STEPS * THREADS)), 1)
         found: tuple[Launch, ...] = ()
@@ -77,14 +77,14 @@ class _Places:
         return text
 
     def _rooms(self, text: CudaText, parts: Size) -> tuple[str, str]:
-        """Where parts of rows leave their elements, and the places of these."""
+        """Return the scratch arrays for the best elements of parts of rows, and for their indices."""
         count = parts * self.rows
         return text.room(("best", self.root), count, self.dtype), text.room(("at", self.root), count, "int64")
 
     def _rows(
         self, threads: int, parts: Size, ranges: tuple[tuple[Size, int, int], ...], otherwise: tuple[Launch, ...]
     ) -> Launch:
-        """So many threads for a row, or for a part of one."""
+        """Return the launch with ``threads`` threads for each row, or each part of one."""
         text = self._text()
         _, calls, row = printed(text, self.nest)
         calls.totals.clear()
@@ -116,7 +116,7 @@ class _Places:
         return text.launch(name, blocks, THREADS, self.names, not_empty=self.empty, ranges=ranges, otherwise=otherwise)
 
     def _along(self, calls: Calls, threads: int) -> list[Line]:
-        """A thread's elements of a row."""
+        """Return the loop over a thread's elements of a row."""
         return [
             (f"j = part * {threads} + lane", None),
             ("while j < count:", None),
@@ -125,7 +125,7 @@ class _Places:
         ]
 
     def _folded(self, text: CudaText, threads: int) -> list[Line]:
-        """Statements after which the first of so many threads, or each of a warp, has what all of them have found."""
+        """Return statements that combine the findings of ``threads`` threads in the first of them, or in each of a warp."""
         if threads == 1:
             return []
         rounds: list[Line] = [
@@ -158,7 +158,7 @@ class _Places:
         ]
 
     def _finish(self, parts: Size, ranges: tuple[tuple[Size, int, int], ...]) -> Launch:
-        """A warp for each row: of what its parts have found."""
+        """Return the launch in which a warp combines the parts of each row."""
         text = self._text()
         given, places = self._rooms(text, parts)
         text.lines += [

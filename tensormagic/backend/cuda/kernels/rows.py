@@ -1,7 +1,7 @@
-"""Rows as kernels: some threads go through a row again and again, fold it, and keep in fast memory what they need again.
+"""Print rows as kernels: threads go through a row several times, reduce it, and keep intermediate values in shared memory.
 
-A row is one thread's, eight threads', a warp's or a block's, as it is long. The threads of a row take the same columns each
-time, so that what one of them keeps no other one reads.
+A row belongs to one thread, eight, a warp or a block, by its length. The threads of a row take the same columns
+each time, so that each reads only what it has kept itself.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from tensormagic.ir.size import Size, apply, product
 from tensormagic.ops.leaf import CONSTANT
 
 THREADS = 256
-LANES = 4  # neighbouring columns that a thread takes
-MOST_SHARED = 40 << 10  # bytes for what is kept of rows: several blocks are to run on a processor
+LANES = 4  # neighbouring columns that a thread takes at once
+MOST_SHARED = 40 << 10  # bytes of shared memory for kept values, so that several blocks fit on a multiprocessor
 MOST = 1 << 62
-WIDTHS = ((1, 2), (8, 64), (32, 1024), (256, MOST))  # threads for a row, and for how many columns
+WIDTHS = ((1, 2), (8, 64), (32, 1024), (256, MOST))  # threads for a row, and the most columns for that
 Make = Callable[[], CudaText]
 
 
 @dataclass
 class Row(Element):
-    """One loop over the columns of row ``i``, or what is computed once for a row."""
+    """One loop over the columns of row ``i``, or the part computed once for a row."""
 
-    tiles: dict[Node, str] = field(default_factory=dict)  # where what is kept of a row is
-    keeps: dict[Node, str] = field(default_factory=dict)  # arrays that are read once, and where what is read is kept
-    known: set[Node] = field(default_factory=set)  # those that an earlier loop has read
+    tiles: dict[Node, str] = field(default_factory=dict)  # the arrays in which values of a row are kept
+    keeps: dict[Node, str] = field(default_factory=dict)  # arrays that are read once, and where their elements are kept
+    known: set[Node] = field(default_factory=set)  # those of ``keeps`` that an earlier loop has read
     split_columns: bool = False
 
     def __post_init__(self) -> None:
@@ -52,12 +52,12 @@ class Row(Element):
         self.endings = [[] for _ in range(len(self.groups) + 1)]
 
     def take_over(self, before: Row) -> None:
-        """Know what an earlier loop has found out about the row."""
+        """Take over the variables that an earlier loop has computed for the row."""
         self.memo.update({k: v for k, v in before.memo.items() if before._depth(v) <= 1})
         self.depth_of.update({n: d for n, d in before.depth_of.items() if d <= 1})
 
     def begin(self) -> None:
-        """Numbers first, then where the row and the column are along each axis."""
+        """Print the scalars that are read, then the indices of the row and the column along each axis."""
         for stage in self.loop.stages:
             for node, index in stage.reads:
                 if not index and node.op is not CONSTANT:
@@ -84,7 +84,7 @@ class Row(Element):
         return " + ".join(terms)
 
     def flat(self, node: Node, index: IndexTuple) -> str:
-        """The place where neighbouring columns are side by side."""
+        """Return the index where neighbouring columns are contiguous, else ""."""
         if len(self.groups) != 2:
             return ""
         domain, depth = self.loop.stages[0].domain, self.nest.depth
@@ -110,7 +110,7 @@ class Row(Element):
         return name
 
     def _load_once(self, node: Node, index: IndexTuple) -> str:
-        """A number of an array, which is kept where the thread finds it again."""
+        """Return a variable with an element of an array; the first read keeps it, later ones read the kept copy."""
         tile = self.keeps[node]
         if node not in self.known:
             self.known.add(node)
@@ -140,13 +140,13 @@ class Row(Element):
             self.keep(stage, as_text(root, value))
 
     def keep(self, stage: Stage, value: str) -> None:
-        """Store a number of the row, by one of its threads."""
+        """Store a number of the row, by the first of its threads."""
         name, offset, _ = self.address(stage.root, stage.identity())
         self.endings[1] += [("if lane == 0:", None), (f"    {self.cuda.store(name)}[{offset}] = {value}", stage.root)]
 
 
 def print_rows(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[Launch]:
-    """The launch of a nest whose rows can be computed one by one."""
+    """Return the launch of a nest whose rows can be computed independently, with alternatives for other widths."""
     _check(nest)
     width = _width(nest)
     found: tuple[Launch, ...] = ()
@@ -168,7 +168,7 @@ def print_rows(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[Launch
 
 
 def _check(nest: Nest) -> None:
-    """Whether rows can be computed one by one, and what is folded is all of a row."""
+    """Raise where rows cannot be computed independently, or only a part of a row is reduced."""
     for loop in nest.loops:
         for s in loop.stages:
             inner = frozenset(range(nest.depth, len(s.domain)))
@@ -184,7 +184,7 @@ def _width(nest: Nest) -> Size:
 
 
 def kept_of_rows(nest: Nest) -> list[Stage]:
-    """What is computed for each column and needed by a later loop."""
+    """Return the stages that compute a value for each column which a later loop needs."""
     loop_of = {s.root: k for k, loop in enumerate(nest.loops) for s in loop.stages}
     later = {n for k, loop in enumerate(nest.loops) for s in loop.stages for n, _ in s.reads if loop_of.get(n, k) < k}
     return [s for loop in nest.loops if loop.inner for s in loop.stages if s.root in later and not s.reduced]
@@ -200,7 +200,7 @@ def _print(
     ranges: tuple[tuple[Size, int, int], ...],
     otherwise: tuple[Launch, ...],
 ) -> Launch:
-    """The launch with so many threads for a row; ``kept_apart``: what is kept is in an array, being long."""
+    """Return the launch with ``threads`` threads per row; with ``kept_apart``, kept values are in global memory."""
     text = make()
     rows, together = product(nest.rows), THREADS // threads
     local = {n: s if s is Storage.FULL else Storage.LOCAL for n, s in nest.storage.items()}
@@ -231,7 +231,7 @@ def _print(
 
 
 def over_columns(extent: str, threads: int, one: Sequence[Line], many: Sequence[Line]) -> list[Line]:
-    """A loop of the threads of a row over its columns: one by one, or, where their number allows it, neighbours at once."""
+    """Return a loop of the threads of a row over its columns, vectorised where their number is a multiple of the lanes."""
     single: list[Line] = [("j = lane", None), (f"while j < {extent}:", None)]
     single += inside([*one, (f"j = j + {threads}", None)])
     if not many:
@@ -244,7 +244,7 @@ def over_columns(extent: str, threads: int, one: Sequence[Line], many: Sequence[
 def _tiles(
     text: CudaText, nest: Nest, together: int, *, kept_apart: bool
 ) -> tuple[dict[Node, str], Size, dict[Node, Size]]:
-    """Where what is kept of rows is: its names, and the bytes of shared memory."""
+    """Return the arrays in which values of rows are kept, the bytes of shared memory, and the widths."""
     tiles: dict[Node, str] = {}
     offset: Size = 0
     for stage in kept_of_rows(nest):
@@ -263,7 +263,7 @@ def _tiles(
 def print_loop(
     text: CudaText, body: Row, threads: int, before: Sequence[Line], widths: Mapping[Node, Size]
 ) -> list[Line]:
-    """The statements of one loop over a row, and what is folded of it."""
+    """Return the statements of one loop over a row, and of its reductions."""
     body.begin()
     body.run()
     text.head += body.sections[0]
@@ -277,7 +277,8 @@ def print_loop(
     outer = [*text.head, *before, *row]
     calls = Calls(text, body, outer, ["i", "j"])
     row += calls.starts(text)
-    many = calls.many(LANES) if calls.lanes > 1 or body.keeps else []  # what is kept each loop takes alike
+    # all loops distribute columns alike, so that each thread finds what it kept
+    many = calls.many(LANES) if calls.lanes > 1 or body.keeps else []
     row += over_columns(text.product(width), threads, calls.one(), many)
     for stage, name in calls.totals:
         row += fold_text(text, stage, name, threads)

@@ -1,9 +1,9 @@
-"""Folds that keep every step as kernels: running sums and products, and the largest and smallest elements so far along an axis.
+"""Scans as kernels: running sums, products, maxima and minima along an axis.
 
-Long lines are scanned in parts: a launch folds each part, one scans what these gave, and one scans the parts, each from where
-the one before it ends. Within a block four neighbours are a thread's, lanes exchange what theirs gave, and warps leave theirs in
-shared memory. Many lines side by side are gone along by a thread each. How many parts there are the sizes say, and so the order
-of every step: repeated runs give the same bits.
+Long lines are scanned in parts: a launch reduces each part, one scans these results, and one scans the parts, each
+from the end of the one before. In a block each thread takes four neighbours, lanes exchange their results by
+shuffles, and warps through shared memory. Of many neighbouring lines a thread takes each. The sizes alone decide
+how many parts there are, and so the order of every step: repeated runs give the same bits.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, apply, product
 from tensormagic.ops.fold import CUMMAX, CUMMIN, CUMPROD, CUMSUM
 
-TILES = 4  # that a block goes through, at least, where a line is in parts
-SHORT = 32  # elements of a line up to which one thread goes along it
+TILES = 4  # tiles of a part at least, where a line is split into parts
+SHORT = 32  # elements of a line up to which one thread scans it
 MIDDLING = 256  # and up to which a warp does
-SIDE_BY_SIDE = 1024  # lines from which a thread goes along each
+SIDE_BY_SIDE = 1024  # lines from which each is scanned by a thread
 PIECES, STEPS = 128, 64  # parts of such a line at most, and elements of a part at least
-WALKERS = 1 << 16  # threads that go along lines, if there are enough parts
+WALKERS = 1 << 16  # threads that scan lines, if there are enough parts
 RUNNING = frozenset([CUMSUM, CUMPROD, CUMMAX, CUMMIN])
 
 Range = tuple[Size, int, int]
-Read = Callable[[str], list[Line]]  # statements after which a name has the element at ``j``
+Read = Callable[[str], list[Line]]  # returns statements that assign the element at ``j`` to a name
 
 
 def print_scan(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[Launch]:
-    """The launches of a nest that keeps every step of a fold."""
+    """Return the launches of a scan."""
     (stage,) = nest.stages
     if stage.root.op not in RUNNING or len(stage.reduced) != 1:
         raise UnsupportedError("places of extremes, and lines of one element")
@@ -44,7 +44,7 @@ def print_scan(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[Launch
 
 
 class _Scan:
-    """One scan: so many ``lines`` of ``count`` elements, of which neighbours are ``inner`` apart."""
+    """One scan over ``lines`` of ``count`` elements each, with stride ``inner``."""
 
     def __init__(self, make: Make, stage: Stage, nest: Nest, names: Mapping[Node, str]) -> None:
         (axis,) = stage.reduced
@@ -58,7 +58,7 @@ class _Scan:
         self.inner = product(stage.domain[axis + 1 :])
 
     def launches(self) -> list[Launch]:
-        """All of them, for any sizes."""
+        """Return the launches for any sizes."""
         if self.inner != 1:
             return self._walked((self.lines, SIDE_BY_SIDE, MOST), self._tiled(THREADS, None, ()))
         short = self._walk(1, (), ())
@@ -66,7 +66,7 @@ class _Scan:
         return self._tiled(THREADS, (self.count, MIDDLING + 1, MOST), middling)
 
     def _tiled(self, threads: int, where: Range | None, otherwise: Sequence[Launch]) -> list[Launch]:
-        """A block for a part of a line."""
+        """Return launches with a block, or a warp, for each part of a line."""
         ranges = (where,) if where else ()
         if threads < THREADS:
             return [self._tile(threads, 1, ranges, tuple(otherwise))]
@@ -78,17 +78,17 @@ class _Scan:
         return [first, self._tile_of_parts(parts, several), scan]
 
     def _walked(self, where: Range, otherwise: Sequence[Launch]) -> list[Launch]:
-        """A thread for a part of a line."""
+        """Return launches with a thread for each part of a line."""
         most = apply("min", apply("floordiv", WALKERS, apply("max", self.lines, 1)), ceil_div(self.count, STEPS))
         parts = apply("max", apply("min", most, PIECES), 1)
         several = (where, (parts, 2, MOST))
         first, scan = self._walk(parts, several, (), totals=True), self._walk(parts, (where,), tuple(otherwise))
         return [first, self._walk_of_parts(parts, several), scan]
 
-    # what all of them say
+    # shared by all launches
 
     def _text(self) -> CudaText:
-        """An empty text with the function that joins two values, of which the first comes first."""
+        """Return an empty text with the function that combines two values in order."""
         text = self.make()
         step = accumulate_text(self.root, "first", "second")
         text.functions.append(
@@ -97,31 +97,31 @@ class _Scan:
         return text
 
     def _element(self, text: CudaText) -> tuple[Calls, list[Line]]:
-        """The calls of the element, and what is computed before for its line."""
+        """Return the calls of the element, and what is computed once for its line."""
         _, calls, row = printed(text, self.nest)
         calls.totals.clear()
         return calls, row
 
     def _totals(self, text: CudaText, parts: Size) -> str:
-        """Where parts leave what they give."""
+        """Return the scratch array for the results of the parts."""
         return text.room(("parts", self.root), parts * self.lines, self.dtype)
 
     def _one(self, calls: Calls) -> Read:
         return lambda name: [*calls.one(), (f"{name} = {self.kind}({calls.result})", self.root)]
 
     def _base(self, text: CudaText) -> tuple[list[Line], str]:
-        """Where a line begins in the result, and how far apart its elements are there."""
+        """Return statements that compute where a line begins in the result, and the stride of its elements as text."""
         if self.inner == 1:
             return [("base = i * count", None)], ""
         inner = text.product(self.inner)
         return [(f"base = quotient(i, {inner}) * (count * {inner}) + rest(i, {inner})", None)], f" * {inner}"
 
-    # threads that go along lines
+    # a thread for each part of a line
 
     def _walk(
         self, parts: Size, ranges: tuple[Range, ...], otherwise: tuple[Launch, ...], *, totals: bool = False
     ) -> Launch:
-        """Each thread its part of a line."""
+        """Return the launch in which each thread scans its part of a line."""
         text = self._text()
         calls, row = self._element(text)
         base, apart = self._base(text)
@@ -162,7 +162,7 @@ class _Scan:
         )
 
     def _walk_of_parts(self, parts: Size, ranges: tuple[Range, ...]) -> Launch:
-        """What is reached at the end of each part."""
+        """Return the launch that computes the running result at the end of each part."""
         text = self._text()
         given = text.store(self._totals(text, parts))
         text.lines += [
@@ -179,7 +179,7 @@ class _Scan:
         ]
         return text.launch("ends of parts", ceil_div(self.lines, THREADS), THREADS, self.names, ranges=ranges)
 
-    # blocks that go along lines
+    # a block for each part of a line
 
     def _tile(
         self,
@@ -190,7 +190,7 @@ class _Scan:
         *,
         totals: bool = False,
     ) -> Launch:
-        """Each block its part of a line, by so many elements at once."""
+        """Return the launch in which each block scans its part of a line, a tile at a time."""
         text, tile = self._text(), threads * LANES
         calls, row = self._element(text)
         base, apart = self._base(text)
@@ -224,7 +224,7 @@ class _Scan:
         return text.launch(name, self.lines * parts, threads, self.names, ranges=ranges, otherwise=otherwise)
 
     def _tile_of_parts(self, parts: Size, ranges: tuple[Range, ...]) -> Launch:
-        """What is reached at the end of each part, of which there are no more than a block takes at once."""
+        """Return the launch that computes the running result at the end of each part; a block takes all parts of a line at once."""
         text = self._text()
         given = text.store(self._totals(text, parts))
         read: Read = lambda name: [(f"{name} = {given}[base + j]", None)]  # noqa: E731
@@ -240,9 +240,10 @@ class _Scan:
         return text.launch("ends of parts", self.lines, THREADS, self.names, ranges=ranges)
 
     def _step(self, text: CudaText, threads: int, many: list[Line], one: Read, keep: list[Line]) -> list[Line]:
-        """What a block does with the elements from ``first`` on: reads some neighbours in each thread, scans, and keeps them.
+        """Return the statements of a block for the tile at ``first``: read some neighbours in each thread, scan, and store them.
 
-        ``carry`` is what was reached before, where something was: ``begun``. A thread behind the end has zeros: no element is behind it.
+        ``carry`` is the result of all before, valid where ``begun`` is set. A thread beyond the end holds zeros,
+        which no element follows.
         """
         single: list[Line] = []
         for k in range(LANES):
@@ -278,7 +279,7 @@ class _Scan:
         ]
 
     def _across(self, text: CudaText, threads: int) -> list[Line]:
-        """What comes before a warp, as ``start`` where ``has`` says so; and what comes before the next elements of the block."""
+        """Return statements that give each warp the result before it as ``start`` (valid if ``has``), and update ``carry``."""
         after: list[Line] = [("begun = 1", None)]
         if threads == WARP:
             join = "carry = joined(carry, total) if begun == 1 else total"
@@ -308,7 +309,7 @@ class _Scan:
 
 
 def _exchanged(kind: str) -> list[Line]:
-    """The function that gives the fold of the lanes before one, and of all: after each round, of twice as many."""
+    """Return the function that gives the reduction of all lanes before a lane, and of all lanes, by doubling."""
     body: list[Line] = [
         (f"before = {kind}(0)", None),
         ("distance = 1", None),
@@ -325,7 +326,7 @@ def _exchanged(kind: str) -> list[Line]:
 
 
 def _stored(out: str, apart: str) -> list[Line]:
-    """What a thread has scanned, stored where it belongs: by one store where neighbours are neighbours there."""
+    """Return statements that store a thread's scanned elements, by one vector store where they are contiguous."""
     single: list[Line] = []
     for k in range(LANES):
         place = f"at + {k}" if k else "at"

@@ -1,8 +1,9 @@
-"""Values into places that repeat, in an order that the places alone decide: sorted by place, and folded piece by piece.
+"""Scatter values into repeated places in a fixed order: sorted by place, then reduced piece by piece.
 
-A thread goes through a piece of neighbours, in the order in which NumPy does. Places whose values all lie within the piece it stores
-into; the first and the last one may go on in other pieces, and are left for the next launch, which has 32 times fewer. No two threads
-store into one place, nothing is atomic, and repeated runs give the same bits.
+A thread goes through a piece of neighbours, in NumPy's order. It stores into places whose values all lie within the
+piece; its first and its last place may continue in other pieces, and are left to the next launch, which has 32
+times fewer values. No two threads store into one place and nothing is atomic, so that repeated runs give the same
+bits.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from tensormagic.backend.cuda.device import Device, DeviceArray
 from tensormagic.backend.cuda.kernels.launch import Count, Launch, Scratch
 from tensormagic.ir.size import Symbol, apply, atom
 
-PIECE = 64  # neighbours that one thread goes through
+PIECE = 64  # neighbouring values that one thread processes
 THREADS = 256
 
-STEPS = {  # sums, products, what is larger, and what is smaller; nan is both
+STEPS = {  # sums, products, maxima and minima; nan wins both
     "+": "{0} + {1}",
     "*": "{0} * {1}",
     ">": "{1} if {1} > {0} or {1} != {1} else {0}",
@@ -100,7 +101,7 @@ def kernel(target, keys, values, next_keys, next_values, count, columns, tail, e
 
 @cache
 def folded(step: str, dtype: str) -> Launch:
-    """The launch that folds sorted values of a dtype by one of `STEPS`."""
+    """Return the launch that reduces sorted values of a dtype by one of `STEPS`."""
     text = STEPS[step].format("a", "b")
     source = _SOURCE.format(step=text, dtype=dtype, threads=THREADS, length=PIECE)
     arrays = [Scratch(name, _COUNT, kind, written) for name, kind, written in _arrays(dtype)]
@@ -120,7 +121,7 @@ def _arrays(dtype: str) -> list[tuple[str, str, bool]]:
 
 
 DTYPES = frozenset(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)) | {"float32", "float64"}
-_loaded: WeakKeyDictionary[Any, dict[Launch, Any]] = WeakKeyDictionary()  # by device
+_loaded: WeakKeyDictionary[Any, dict[Launch, Any]] = WeakKeyDictionary()  # per device
 
 
 def _kernel(device: Device, launch: Launch) -> Any:
@@ -132,7 +133,7 @@ def _kernel(device: Device, launch: Launch) -> Any:
 
 
 def store(device: Device, step: str, target: DeviceArray, places: DeviceArray, values: DeviceArray, axis: int) -> None:
-    """Fold values into places along an axis of an array in C order, which is stored into.
+    """Reduce values into places along an axis of a C-ordered array, in place.
 
     Parameters
     ----------

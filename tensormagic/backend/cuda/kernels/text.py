@@ -1,4 +1,4 @@
-"""The text of one CUDA kernel while it is printed: its parameters, names, constants and sizes, and the whole function."""
+"""The text of one CUDA kernel while it is printed: parameters, names, constants and sizes, and the finished function."""
 
 from __future__ import annotations
 
@@ -29,16 +29,18 @@ _PLAIN = frozenset({0.0, 0.5, 1.0, 2.0, 3.0, 4.0})
 
 @dataclass
 class CudaText(KernelText):
-    """What is printed so far: parameters, functions that the kernel calls, and lines."""
+    """A kernel that is being printed: its parameters, the functions that it calls, and its lines."""
 
     parameters: list[Parameter] = field(default_factory=list)
-    own: list[str] = field(default_factory=list)  # their names
+    own: list[str] = field(default_factory=list)  # names of the parameters
     written: set[str] = field(default_factory=set)
-    private: dict[Node, Size] = field(default_factory=dict)  # values that only this kernel's launches need
+    private: dict[Node, Size] = field(
+        default_factory=dict
+    )  # arrays shared only by this kernel's launches, with their sizes
     functions: list[list[Line]] = field(default_factory=list)
 
     def parameter(self, key: Any, prefix: str, parameter: Parameter) -> str:
-        """The name of a parameter."""
+        """Return the name of a parameter, added if it is new."""
         name = self.names.get(key)
         if name is None:
             self.parameters.append(parameter)
@@ -47,23 +49,23 @@ class CudaText(KernelText):
         return name
 
     def array(self, node: Node) -> str:
-        """The name of the array that holds a node."""
+        """Return the name of the array that holds a node."""
         owner = self.memory.owner(node)
         if owner in self.private:
             return self.parameter(owner, "a", Scratch(owner, self.private[owner], owner.type.dtype.name, False))
         return self.parameter(owner, "a", Array(owner, False))
 
     def room(self, key: Any, count: Size, dtype: str) -> str:
-        """The name of scratch memory."""
+        """Return the name of a scratch array."""
         return self.parameter(key, "s", Scratch(key, count, dtype, False))
 
     def store(self, name: str) -> str:
-        """A name, noting that the kernel stores there."""
+        """Return the name of an array, and mark it as written."""
         self.written.add(name)
         return name
 
     def leave(self, fault: Any, *values: str) -> list[str]:
-        """Statements that note that something went wrong."""
+        """Return statements that set the fault flag."""
         del fault, values
         name = self.store(self.parameter("fault", "f", Fault()))
         return [f"{name}[0] = 1"]
@@ -71,11 +73,11 @@ class CudaText(KernelText):
     def _atom(self, a: Any) -> str:
         if isinstance(a, Local) or (isinstance(a, Apply) and _has_local(a)):
             return super()._atom(a)
-        key = ("size", a) if isinstance(a, Node) else a  # the number of a node may be read from an array, too
+        key = ("size", a) if isinstance(a, Node) else a  # the number of a node may also be read from an array
         return self.parameter(key, "n", Count(atom(a)))
 
     def number(self, value: Any) -> str:
-        """A constant: written out where it is plain, else a parameter."""
+        """Return the text of a constant: a literal if it is simple, else a parameter."""
         dtype = value.dtype
         if dtype.kind == "b":
             return "True" if value else "False"
@@ -89,11 +91,11 @@ class CudaText(KernelText):
         return self.parameter(("number", dtype.name, value.tobytes()), "c", Number(value))
 
     def constant(self, number: int) -> str:
-        """There are no addresses in kernels."""
+        """Raise: kernels hold no addresses."""
         raise UnsupportedError(f"the address {number}")
 
     def launch(self, name: str, blocks: Size, threads: int, names: Mapping[Node, str], **more: Any) -> Launch:
-        """The whole, with ``lines`` as the kernel's body."""
+        """Return the launch of the whole text, with ``lines`` as the kernel's body."""
         head: Line = (f"def kernel({', '.join(self.own)}):", None)
         lines = [line for part in self.functions for line in (*part, ("", None))]
         lines += [head, *((f"    {text}", node) for text, node in [*self.head, *self.lines] or [("pass", None)])]
@@ -128,13 +130,13 @@ class CudaText(KernelText):
 
 
 def _has_local(a: Apply) -> bool:
-    """Whether a size mentions a variable of the kernel; others the host computes."""
+    """Return whether a size mentions a variable of the kernel; the host computes other sizes."""
     return any(
         isinstance(b, Local) or (isinstance(b, Apply) and _has_local(b)) for s in (a.left, a.right) for b in atoms(s)
     )
 
 
 def called(name: str, arguments: Sequence[str], body: Sequence[Line], results: Sequence[str]) -> list[Line]:
-    """A function that a kernel calls."""
+    """Return the lines of a function that a kernel calls."""
     ends = [(f"    return {', '.join(results)}", None)] if results else []
     return [(f"def {name}({', '.join(arguments)}):", None), *((f"    {t}", n) for t, n in body), *ends]

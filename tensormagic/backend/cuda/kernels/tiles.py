@@ -1,6 +1,6 @@
-"""Maps of transposed arrays as kernels: a block reads a square of what lies across along its own rows, into shared memory.
+"""Print maps of transposed arrays as kernels: a block reads a square of such an array row by row into shared memory.
 
-So both what is read and what is stored goes through memory in order.
+So both loads and stores are coalesced.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, apply, product
 from tensormagic.ops.leaf import IOTA
 
-SIDE = 32  # elements of a square
-APART = SIDE + 1  # where its rows begin: columns lie in banks of their own
-LEAST = 16  # elements along an axis from which squares pay
+SIDE = 32  # elements along the side of a square
+APART = SIDE + 1  # stride of its rows, which puts the elements of a column into different banks
+LEAST = 16  # least extent along an axis for which squares pay
 AT_ONCE = THREADS // SIDE
 
 
 @dataclass
 class Square(Element):
-    """An element by its place along each axis; what lies across comes from shared memory."""
+    """An element given by its index along each axis; transposed arrays are read from shared memory."""
 
-    across: int = -1  # the axis along which it lies in order
-    read: list[tuple[str, str, str, Node]] = field(default_factory=list)  # a name, the array, the place, the node
+    across: int = -1  # the axis along which a transposed array is contiguous
+    read: list[tuple[str, str, str, Node]] = field(default_factory=list)  # name, array, index, node
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -39,7 +39,7 @@ class Square(Element):
         self.sections[1] = []
 
     def flat(self, node: Node, index: IndexTuple) -> str:
-        """Nothing is read by the number of an element."""
+        """Return "": elements have no linear index here."""
         del node, index
         return ""
 
@@ -55,7 +55,7 @@ class Square(Element):
 
 
 def across(node: Node, index: IndexTuple, rank: int) -> int:
-    """The axis along which an array lies in order, where it is not the last one; else -1."""
+    """Return the axis along which an array is contiguous if that is not the last one, else -1."""
     factors, _ = coefficients(node, index)
     own = {k: c for k, c in factors.items() if c != 0}
     in_order = [k for k, c in own.items() if c == 1]
@@ -63,7 +63,7 @@ def across(node: Node, index: IndexTuple, rank: int) -> int:
 
 
 def lies_across(nest: Nest) -> int:
-    """The axis along which arrays that maps read lie in order, where it is not the last one; else -1."""
+    """Return the axis along which the arrays that maps read are contiguous if that is not the last one, else -1."""
     rank = len(nest.stages[0].domain)
     if rank < 2 or any(s.kind != "map" for s in nest.stages):
         return -1
@@ -73,7 +73,7 @@ def lies_across(nest: Nest) -> int:
 
 
 def print_squares(make: Make, nest: Nest, names: Mapping[Node, str], otherwise: tuple[Launch, ...]) -> Launch:
-    """The launch of a nest some of whose arrays lie across."""
+    """Return the launch of a nest that reads transposed arrays."""
     axis, nest = lies_across(nest), flat_nest(nest)
     text, domain = make(), nest.rows
     last = len(domain) - 1
@@ -109,7 +109,7 @@ def print_squares(make: Make, nest: Nest, names: Mapping[Node, str], otherwise: 
 
 
 def _begin(text: CudaText, domain: tuple[Size, ...], axis: int) -> list[Line]:
-    """Where the square begins, and where it is along the other axes."""
+    """Return statements that compute the corner of the square, and its indices along the other axes."""
     last = len(domain) - 1
     lines: list[Line] = [
         (f"column = rest(thread(), {SIDE})", None),
@@ -128,6 +128,6 @@ def _begin(text: CudaText, domain: tuple[Size, ...], axis: int) -> list[Line]:
 
 
 def _loop(place: str, within: str, body: list[Line]) -> list[Line]:
-    """The rows of a square that a thread goes through."""
+    """Return the loop over the rows of a square that a thread processes."""
     lines: list[Line] = [("k = row", None), (f"while k < {SIDE}:", None)]
     return [*lines, *inside([(place, None), (within, None), *inside(body), (f"k = k + {AT_ONCE}", None)])]

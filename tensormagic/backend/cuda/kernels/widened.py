@@ -1,7 +1,7 @@
-"""Half floats, bfloat16 and complex64 in kernels: they are what memory holds, and are computed with in the next wider dtype.
+"""Half floats, bfloat16 and complex64 in kernels: stored as such, and computed with in the next wider dtype.
 
-Each operation is rounded to what memory holds, as NumPy does it: values that nothing stores are rounded, too. A sum, running or not,
-keeps the wider dtype until its end. What has no such form (stores into places, products of matrices) stays with the library.
+Each operation is rounded to the stored dtype as in NumPy, also where nothing is stored. A sum, running or not,
+keeps the wider dtype until its end. What has no such form (scatters, matrix products) stays with the library.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ WIDER = {np.dtype(np.float16): SINGLE, np.dtype(np.complex64): np.dtype(np.compl
 
 
 def wider_of(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
-    """What kernels compute in for a dtype that they only load and store; None for any other."""
+    """Return the dtype that kernels compute in for a dtype that they only load and store, or None for any other."""
     return WIDER.get(dtype, SINGLE if is_stored(dtype) else None)
 
 
-_ASKED = frozenset(["pointwise", "contract"])  # kinds of which kernels have some
+_ASKED = frozenset(["pointwise", "contract"])  # kinds of which kernels have only some ops
 
 
 def in_wider(results: Sequence[Node]) -> list[Node]:
-    """The same results, with numbers of such dtypes computed in the wider ones wherever kernels can."""
+    """Return the same results, with values of such dtypes computed in the wider dtype wherever kernels can."""
     nodes = topological(results)
     if not any(wider_of(t.dtype) for n in nodes for t in n.types):
         return list(results)
@@ -73,7 +73,7 @@ def _of(node: Node, memo: dict[Node, Node]) -> Node:
 
 def _is_done(node: Node) -> bool:
     op: Any = node.op
-    if op is CONTRACT:  # with a vector: as a fold
+    if op is CONTRACT:  # with a vector, it is a reduction
         return node.type.dtype.kind != "c"
     if isinstance(op, Fold):
         if any(a.type.dtype.kind == "c" for a in node.args):
@@ -83,7 +83,7 @@ def _is_done(node: Node) -> bool:
 
 
 def _stored(node: Node, args: Sequence[Node], memo: dict[Node, Node]) -> Node:
-    """A store of numbers as memory holds them; a sum is rounded before it is stored."""
+    """Return a store of numbers in their stored dtype; a sum is rounded before it is stored."""
     same = rebuild(node, args, memo)
     base, part = same.args
     if base.type.dtype != part.type.dtype:
@@ -95,7 +95,7 @@ def _stored(node: Node, args: Sequence[Node], memo: dict[Node, Node]) -> Node:
 
 
 def _cast(x: Node, node: Node) -> Node:
-    """A conversion from such a dtype or to one."""
+    """Return a conversion from or to such a dtype."""
     before, after = x.type.dtype, node.type.dtype
     if before == after or (before.kind == "c" and after.kind != "c") or node.type.form == "python":
         return rebuild(node, [x])
@@ -107,17 +107,18 @@ def _cast(x: Node, node: Node) -> Node:
     if wider is None:
         found = x if x.type.dtype == after else make(ASTYPE, [x], dtype=after)
         return found if found is x or source_of(found) is not None else rebuild(node, [x])
-    if after.kind == "c" and x.type.dtype.kind != "c":  # rounded once, to what a part is
+    if after.kind == "c" and x.type.dtype.kind != "c":  # rounded once, to the dtype of a part
         x = make(ASTYPE, [x], dtype=SINGLE) if x.type.dtype != SINGLE else x
         x = make(ASTYPE, [x], dtype=wider)
     elif is_stored(after) or x.type.dtype not in {SINGLE, DOUBLE, wider}:
-        # integers beyond 2**24 are infinite in half either way; to bfloat16 ml_dtypes converts by way of single precision
+        # integers beyond 2**24 are infinite in half either way; ml_dtypes converts to bfloat16 by way of single
+        # precision
         x = make(ASTYPE, [x], dtype=SINGLE) if x.type.dtype != SINGLE else x
     return _narrow(x, after)
 
 
 def _wide(x: Node, *, parts: bool = False) -> Node:
-    """A value in the wider dtype; ``parts`` of complex numbers are as wide as those are."""
+    """Return a value in the wider dtype; with ``parts``, float32 parts of complex numbers become float64."""
     wider = wider_of(x.type.dtype) or (DOUBLE if parts else None)
     if wider is None or x.type.dtype == wider:
         return x
@@ -134,14 +135,14 @@ def _wide(x: Node, *, parts: bool = False) -> Node:
 
 
 def _is_exact(x: Node, dtype: np.dtype[Any]) -> bool:
-    """Whether rounding to a dtype changes nothing: numbers that were widened from it, in other places."""
+    """Return whether rounding to a dtype changes nothing, as the values were moved only since they were widened from it."""
     while isinstance(x.op, Move):
         x = x.args[0]
     return x.op is ASTYPE and x.args[0].type.dtype == dtype
 
 
 def _narrow(x: Node, dtype: np.dtype[Any]) -> Node:
-    """A value in the dtype that it is to have."""
+    """Return a value rounded to a dtype."""
     if x.type.dtype == dtype:
         return x
     return _by_kernels(x, dtype) if wider_of(dtype) else make(ASTYPE, [x], dtype=dtype)

@@ -1,4 +1,4 @@
-"""A call of the device's library: what it is given, and the table that calls are entered in, by the name of the op that each computes."""
+"""A call of the device's library: its operands, and the table of calls by the name of the op that each computes."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class Call:
 
     @property
     def xp(self) -> Any:
-        """The library."""
+        """Return the device's library."""
         return self.device.library
 
     def array(self, k: int) -> DeviceArray:
-        """An operand as an array of the device."""
+        """Return an operand as an array of the device."""
         value = self.values[k]
         return value if self.device.is_array(value) else self.xp.asarray(value, dtype=self.node.args[k].type.dtype)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape that the node says, of those that say one: other results are as large as their operands make them."""
+        """Return the shape stated by the node's parameters."""
         return tuple(map(self.size, self.node["shape"]))
 
 
@@ -51,7 +51,7 @@ LIBRARY: dict[str, Function] = {}
 
 
 def call(*names: str) -> Callable[[Function], Function]:
-    """Enter a function as the one for the ops of these names."""
+    """Return a decorator that registers a function as the library call for the ops of these names."""
 
     def add(function: Function) -> Function:
         for name in names:

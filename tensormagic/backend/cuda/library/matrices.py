@@ -48,7 +48,7 @@ call("qr")(lambda c: tuple(_lin(c, "mode")))
 
 @call("cholesky")
 def _cholesky(c: Call) -> Value:
-    """Of the lower triangle; an upper factor is the adjoint of that of the adjoint."""
+    """Return the lower factor, or the upper one, which is the adjoint of the lower factor of the adjoint."""
     x = c.array(0)
     if not c.node.params.get("upper"):
         return c.xp.linalg.cholesky(x)
@@ -67,7 +67,7 @@ def _solve(c: Call) -> Value:
 
 @call("solve_triangular")
 def _solve_triangular(c: Call) -> Value:
-    """By the triangle alone, as any other system; a zero on its diagonal is SciPy's error."""
+    """Solve with the triangle alone as a general system; a zero on its diagonal raises SciPy's error."""
     xp, a, b = c.xp, c.array(0), c.array(1)
     count = a.shape[-1]
     rows = xp.reshape(xp.arange(count), (count, 1))
@@ -91,7 +91,7 @@ def _adjoint(c: Call, x: DeviceArray) -> DeviceArray:
 
 
 def _inverses(c: Call, s: DeviceArray, bound: float) -> DeviceArray:
-    """One over each singular value, 0 for those up to a part of the largest one."""
+    """Return the reciprocals of singular values, with 0 for those below a fraction of the largest."""
     xp = c.xp
     large = s > xp.max(s, axis=-1, keepdims=True) * s.dtype.type(bound)
     return xp.where(large, s.dtype.type(1) / xp.where(large, s, s.dtype.type(1)), s.dtype.type(0))

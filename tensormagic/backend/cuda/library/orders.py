@@ -1,4 +1,4 @@
-"""Calls of the device's library that put elements in order: sorted, in parts, and those that differ."""
+"""Calls of the device's library that order elements: sorts, partitions, unique values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _sort(c: Call) -> Value:
 
 
 def _parted(c: Call, function: str) -> Value:
-    """As if all places were asked for: what is sorted is in parts, too. Places out of bounds are NumPy's ValueError."""
+    """Return the fully sorted array, which is partitioned, too; places out of bounds raise NumPy's ValueError."""
     x, places = c.array(0), c.values[1]
     extent = x.shape[c.node["axis"]]
 
@@ -51,11 +51,12 @@ def _row_order(c: Call) -> Value:
     return xp.lexsort(xp.transpose(rows)[::-1])
 
 
-# different values -----------------------------------------------------------------------------------------------------
+# unique values
+# ---------------------------------------------------------------------------------------------------------
 
 
 def _first_of_each(c: Call) -> tuple[DeviceArray, DeviceArray]:
-    """The order of the elements, equal ones as they come, and for each in this order whether it differs from the one before."""
+    """Return the stable order of the elements, and for each in this order whether it differs from the one before."""
     xp, x = c.xp, _sortable(c.array(0))
     order = xp.argsort(x, kind="stable")
     found = xp.take(x, order)

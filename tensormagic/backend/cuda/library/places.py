@@ -1,4 +1,4 @@
-"""Calls of the device's library that store into arrays, and take elements by their places."""
+"""Calls of the device's library that store into arrays, and index arrays by integers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tensormagic.ops.op import Value
 
 @call("set", "add_at")
 def _update(c: Call) -> Value:
-    """Into a copy; the executor hands over an array of its own where nothing else reads it."""
+    """Store into the first operand; the executor has copied it where anything else reads it."""
     result = c.values[0] if c.device.is_array(c.values[0]) else c.array(0)
     part = concrete_slices(c.node, c.size)
     result[part] = result[part] + c.values[1] if c.node.op.adds else c.values[1]  # type: ignore[attr-defined]
@@ -31,7 +31,7 @@ def _update(c: Call) -> Value:
 
 
 def _places(c: Call, axis: int, extent: int) -> DeviceArray:
-    """The indices of the second operand as int64, checked: what is out of bounds is NumPy's IndexError."""
+    """Return the indices of the second operand as int64; those out of bounds raise NumPy's IndexError."""
     index = c.array(1).astype(np.int64)
     if index.size:
 
@@ -44,7 +44,7 @@ def _places(c: Call, axis: int, extent: int) -> DeviceArray:
 
 
 def _wrapped(c: Call, index: DeviceArray, extent: int) -> DeviceArray:
-    """Indices that count from the front, and lie inside."""
+    """Return indices counted from the front and clipped to the extent."""
     counted = c.xp.where(index < 0, index + extent, index)
     return c.xp.clip(counted, 0, max(extent - 1, 0))
 
@@ -71,7 +71,7 @@ def _take_along(c: Call) -> Value:
 
 @call("scatter_set")
 def _scatter_set(c: Call) -> Value:
-    """Where a place is repeated, its last value counts: each place takes the last value that goes there."""
+    """Store values; at a repeated place, the last one wins."""
     x, axis, values = c.values[0], c.node["axis"], c.array(2)
     extent = x.shape[axis]
     index = _places(c, axis, extent)
@@ -85,7 +85,7 @@ def _scatter_set(c: Call) -> Value:
     count = index.size
     flat = c.xp.reshape(index, (count,))
     rows = c.xp.reshape(values, (*values.shape[:axis], count, *x.shape[axis + 1 :]))
-    last = c.xp.zeros((extent,), np.uint64)  # one more than the number of the last value; no value is 0
+    last = c.xp.zeros((extent,), np.uint64)  # 1 + the number of the last value stored there; 0 where none is
     c.device.scatter("max", last, flat, c.xp.arange(1, count + 1, dtype=np.uint64))
     taken = c.xp.take(rows, c.xp.maximum(last.astype(np.int64) - 1, 0), axis=axis)
     stored = c.xp.reshape(last > 0, (extent, *[1] * (x.ndim - axis - 1)))
@@ -106,7 +106,7 @@ call("scatter_minimum")(partial(_scattered, step="<"))
 
 @call("add_along_axis")
 def _add_along(c: Call) -> Value:
-    """By the number that each place has in the whole array."""
+    """Add along an axis by flat indices into the whole array."""
     x, axis = c.values[0], c.node["axis"]
     index = _wrapped(c, _places(c, axis, x.shape[axis]), x.shape[axis])
     place = index * math.prod(x.shape[axis + 1 :])
@@ -119,7 +119,7 @@ def _add_along(c: Call) -> Value:
 
 
 def _folded(c: Call, step: str, x: DeviceArray, index: DeviceArray, values: DeviceArray, axis: int) -> DeviceArray:
-    """Values into places of an array of one's own, repeated ones in the order that the places decide."""
+    """Reduce values into places of an array in place, deterministically where there is a kernel for the dtype."""
     if not values.size or not x.size:
         return x
     if x.dtype.name in segments.DTYPES:
@@ -134,7 +134,7 @@ def _folded(c: Call, step: str, x: DeviceArray, index: DeviceArray, values: Devi
 
 
 def _added(c: Call, x: DeviceArray, places: tuple[Any, ...], values: DeviceArray) -> None:
-    """Sums into places by atomic additions; integers wrap, so that signed ones are added as unsigned ones are."""
+    """Add into places by atomic additions; signed integers are viewed as unsigned, which wrap alike."""
     signed = x.dtype == np.int64
     target, added = (x.view(np.uint64), values.astype(np.int64).view(np.uint64)) if signed else (x, values)
     c.device.scatter("add", target, places, added)

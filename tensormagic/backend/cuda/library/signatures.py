@@ -1,6 +1,6 @@
-"""What CuPy's functions take, from a table that CuPy itself has written: which there are, their parameters, and the dtypes of their loops.
+"""The signatures of CuPy's functions, from a table that CuPy itself has written: names, parameters, and dtypes of loops.
 
-The library of a GPU is asked by it what it can do, before anything runs; the fake device holds every call against it.
+It says before anything runs what the library of a GPU can do; the fake device checks every call against it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-Loop = tuple[str, str]  # the dtypes of operands and of results, a letter each
+Loop = tuple[str, str]  # the dtypes of operands and of results, one letter each
 TABLE = Path(__file__).with_name("signatures.txt")
 
 
@@ -26,7 +26,7 @@ def _table() -> Mapping[str, str]:
 
 @cache
 def loops(name: str) -> Sequence[Loop]:
-    """The loops of a ufunc; none of what is none, or is not there."""
+    """Return the loops of a ufunc, or an empty sequence for any other name."""
     text = _table().get(name, "")
     if text.startswith("("):
         return ()
@@ -36,18 +36,18 @@ def loops(name: str) -> Sequence[Loop]:
 
 @cache
 def signature(name: str) -> Signature | None:
-    """The parameters of a function that is no ufunc; None where there is none."""
+    """Return the signature of a function that is no ufunc, or None if there is none."""
     text = _table().get(name, "")
     return _read(text) if text.startswith("(") else None
 
 
 def has(name: str) -> bool:
-    """Whether CuPy has a function of this name: ``exp``, ``linalg.svd``, ``special.erf``."""
+    """Return whether CuPy has a function of this name: ``exp``, ``linalg.svd``, ``special.erf``."""
     return name in _table()
 
 
 def takes(name: str, dtypes: Sequence[np.dtype[Any]]) -> bool:
-    """Whether CuPy has a function that takes operands of these dtypes: what is no ufunc is taken to."""
+    """Return whether CuPy has a function for operands of these dtypes; functions that are no ufuncs are assumed to take all."""
     if signature(name) is not None:
         return True
     return any(_fits(given, dtypes) for given, _ in loops(name))
@@ -58,7 +58,7 @@ def _fits(given: str, dtypes: Sequence[np.dtype[Any]]) -> bool:
 
 
 def hold(name: str, args: Sequence[Any], options: Mapping[str, Any]) -> None:
-    """Raise what CuPy would for a call: AttributeError for what it does not have, TypeError for what it does not take."""
+    """Raise what CuPy would for a call: AttributeError for an unknown function, TypeError for wrong arguments."""
     if not has(name):
         raise AttributeError(f"CuPy has no {name}")
     found = signature(name)
@@ -74,7 +74,7 @@ def hold(name: str, args: Sequence[Any], options: Mapping[str, Any]) -> None:
 
 
 def _read(text: str) -> Signature:
-    """Of a text that Python has printed: ``(a, /, axis=None, *, keepdims=False, **kwargs)``."""
+    """Return the signature in a text such as ``(a, /, axis=None, *, keepdims=False, **kwargs)``."""
     arguments = ast.parse(f"def f{text}: ...").body[0].args  # type: ignore[attr-defined]
     plain = [*arguments.posonlyargs, *arguments.args]
     optional = len(plain) - len(arguments.defaults)

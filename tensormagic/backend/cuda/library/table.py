@@ -1,7 +1,8 @@
-"""The table of library calls: for each operation that the device's library does, the call, in NumPy's names.
+"""The table of library calls: the call for each operation that the device's library supports, in NumPy's names.
 
-What runs on a GPU runs on the fake device with NumPy in the library's place. An operation that is not here is computed on the host:
-:func:`lacking` says so before anything runs. What NumPy raises by looking at data is checked on the device, and raised at the end.
+The fake device runs the same calls with NumPy as the library. An operation that is not here is computed on the
+host: :func:`lacking` says so before anything runs. Errors of NumPy that depend on data are checked on the device,
+and raised at the end.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from tensormagic.ops.move import concrete_slices
 from tensormagic.ops.op import Op, Value
 from tensormagic.ops.scalars.comparison import where
 
-OTHERS = (library_matrices, library_orders, library_places)  # which enter their calls when they are imported
+OTHERS = (library_matrices, library_orders, library_places)  # imported for the calls that they register
 
 # scalar functions -----------------------------------------------------------------------------------------------------
 
@@ -48,13 +49,13 @@ _COMPLEX = frozenset(
 
 
 def name_of(op: Op) -> str:
-    """CuPy's name of the function that an op calls itself: ``add``, ``special.erf``; empty for a formula."""
+    """Return CuPy's name of the function of an op: ``add``, ``special.erf``; "" for a formula."""
     found = _NAMED.fullmatch(op.in_numpy or f"np.{op.name}")
     return found.group(1) if found else ""
 
 
 def named(c: Call) -> Value:
-    """The function of the library that the op names."""
+    """Call the function of the library that the op names."""
     name = name_of(c.node.op)  # type: ignore[arg-type]
     of, name = (c.device.special, name.removeprefix("special.")) if name.startswith("special.") else (c.xp, name)
     return getattr(of, name)(*c.values)
@@ -65,7 +66,7 @@ call("ldexp", "frexp")(named)
 
 @call("logical_and", "logical_or", "logical_xor", "logical_not")
 def _logical(c: Call) -> Value:
-    """Of complex numbers by their truth: CuPy has no loops for these."""
+    """Compute a logical op; complex numbers are first compared with 0, as CuPy has no loops for them."""
     xp = c.xp
     values = [xp.not_equal(v, 0) if a.type.dtype.kind == "c" else v for v, a in zip(c.values, c.node.args, strict=True)]
     return getattr(xp, c.node.op.name)(*values)
@@ -116,7 +117,7 @@ def _reinterpret(c: Call) -> Value:
 
 
 def _weights(c: Call) -> DeviceArray:
-    """What the bits of a byte are worth, along the axis behind ``axis``."""
+    """Return the values of the bits of a byte, along the axis after ``axis``."""
     values = c.xp.left_shift(np.uint8(1), c.xp.arange(8, dtype=np.uint8))
     ordered = values[::-1] if c.node["bitorder"] == "big" else values
     return c.xp.reshape(ordered, (8, *[1] * (c.array(0).ndim - c.node["axis"] - 1)))
@@ -198,7 +199,7 @@ def _max(c: Call) -> Value:
 
 
 def _rest(c: Call, x: DeviceArray) -> tuple[int, ...]:
-    """The extents that a fold leaves."""
+    """Return the extents of the axes that a reduction keeps."""
     return tuple(n for k, n in enumerate(x.shape) if k not in c.node["axes"])
 
 
@@ -258,7 +259,7 @@ def _cumulative(c: Call) -> Value:
 
 @call("cummax", "cummin")
 def _running(c: Call) -> Value:
-    """By doubling: after each step, an element is the extreme of twice as many before it."""
+    """Compute a running maximum or minimum by doubling: each step covers twice as many elements."""
     x, (axis,) = c.array(0).copy(), c.node["axes"]
     function = c.xp.maximum if c.node.op is CUMMAX else c.xp.minimum
     head: tuple[slice, ...] = (slice(None),) * axis
@@ -273,7 +274,7 @@ def _running(c: Call) -> Value:
 
 @call("bitwise_and_of", "bitwise_or_of", "bitwise_xor_of", "gcd_of", "lcm_of")
 def _halved(c: Call) -> Value:
-    """By halving: a fold of integers, in any order, of an axis of its own."""
+    """Reduce integers by an associative function by halving an axis."""
     xp, x, axes = c.xp, c.array(0), c.node["axes"]
     name = c.node.op.name.removesuffix("_of")
     function = getattr(xp, name)
@@ -305,7 +306,8 @@ def _others(c: Call) -> Value:
     return xp.moveaxis(xp.reshape(before * after, moved.shape), last, axes)
 
 
-# what there is --------------------------------------------------------------------------------------------------------
+# support
+# -------------------------------------------------------------------------------------------------------------
 
 _CASTS = frozenset(["astype", "where", "equal", "not_equal", "real", "imag", "from_parts"])
 _ADDS = {ADD_ALONG_AXIS, SCATTER_ADD}
@@ -314,7 +316,7 @@ _SUMMED = frozenset(["int32", "int64", "uint32", "uint64", "float16", "float32",
 
 
 def simpler(node: Node) -> list[Node]:
-    """What the device computes in place of a node that its library has no function for: nodes, the last of which has the same value."""
+    """Return simpler nodes that compute a node without a library function; the last one has the same value. Empty if none are needed."""
     op: Op = node.op  # type: ignore[assignment]
     if _is_there(node):
         return []
@@ -324,7 +326,7 @@ def simpler(node: Node) -> list[Node]:
 
 
 def _is_there(node: Node) -> bool:
-    """Whether the library does an op: by a call of its own, or by the function that has its name."""
+    """Return whether the library supports an op, by a registered call or by the function of its name."""
     op: Op = node.op  # type: ignore[assignment]
     return op.name in LIBRARY or (op.kind == "pointwise" and _has_loop(op, tuple(a.type.dtype for a in node.args)))
 
@@ -335,7 +337,7 @@ def _has_loop(op: Op, dtypes: tuple[np.dtype[Any], ...]) -> bool:
 
 
 def lacking(node: Node) -> str:
-    """Why the device's library does not do a node; empty where it does."""
+    """Return why the device's library does not support a node, or "" if it does."""
     op: Op = node.op  # type: ignore[assignment]
     if not _is_there(node):
         instead = simpler(node)
@@ -347,7 +349,7 @@ def lacking(node: Node) -> str:
 
 
 def _scatters(op: Op, dtype: str) -> bool:
-    """Whether values of a dtype are folded into places: by our kernel, or by the library's atomic additions."""
+    """Return whether values of a dtype can be scattered, by our kernel or by the library's atomic additions."""
     return (dtype in segments.DTYPES and compiler.is_there()) or (op in _ADDS and dtype in _SUMMED)
 
 

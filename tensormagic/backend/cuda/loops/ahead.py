@@ -1,4 +1,4 @@
-"""Iterations of a loop on data that are launched before the host knows of the test: how many, and where each of them began."""
+"""Launch iterations of a data-dependent loop ahead of its test: how many, and from which state each of them begins."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from tensormagic.ir.node import Node
 if TYPE_CHECKING:
     from tensormagic.backend.cuda.loops.looped import Repetition
 
-MOST_AHEAD = 32  # iterations of a loop on data that are launched before the host looks
-LOOKING = 1e-4  # seconds that the library may compute in vain behind the last iteration, rather than have the host look more often
+MOST_AHEAD = 32  # iterations of a data-dependent loop that are launched before the host reads the test
+LOOKING = (
+    1e-4  # seconds of useless library calls after the last iteration that are preferred to reading the test more often
+)
 
 
 class Ahead:
-    """Blocks of iterations, of which those behind the last one change nothing.
+    """Blocks of iterations of a data-dependent loop; those after the last true test change nothing.
 
     Parameters
     ----------
@@ -38,16 +40,18 @@ class Ahead:
         self._count = 1
         self._most = self._most_ahead()
         self._replay: Callable[[], None] | None = None
-        self._arrays: list[list[DeviceArray]] = []  # what each began with; a recording has the same in each iteration
+        self._arrays: list[
+            list[DeviceArray]
+        ] = []  # the arrays at the start of each iteration; a recording reuses the same
         self._numbers: list[dict[Node, int]] = []
 
     def _most_ahead(self) -> int:
-        """How many iterations a block has: what the library does in them is done behind the last one, too."""
+        """Return how many iterations a block has at most: library calls in them also run after the last iteration."""
         called = self.run.frame.called + self.run.tests.called
         return max(1, min(MOST_AHEAD, int(LOOKING / called))) if called else MOST_AHEAD
 
     def launch(self) -> None:
-        """The next block."""
+        """Launch the next block."""
         numbers = self._numbers = self._known(self._count)
         if len(numbers) <= self._count:
             self._count, self._replay = len(numbers) - 1, None
@@ -69,13 +73,13 @@ class Ahead:
         self.run.launch()
 
     def _known(self, count: int) -> list[dict[Node, int]]:
-        """The integers that the host has, as each of so many iterations begins with them, and the one behind; fewer where they end."""
+        """Return the integers on the host at the start of each of ``count`` iterations and after them, or of as many as can be computed."""
         found = [dict(self.run.known)]
         with np.errstate(all="ignore"):
             for _ in range(count):
                 try:
                     self.run.count_on()
-                except ArithmeticError:  # behind the last iteration there may be none
+                except ArithmeticError:  # they may not be computable after the last iteration
                     if len(found) == 1:
                         raise
                     break
@@ -83,7 +87,7 @@ class Ahead:
         return found
 
     def longer(self) -> None:
-        """Have the next block be longer, or recorded."""
+        """Make the next block longer, or recorded."""
         if self._replay is not None:
             return
         if self._count < self._most:
@@ -95,7 +99,7 @@ class Ahead:
                 self._count = unit * math.ceil(self._most / unit)
 
     def back(self, done: int) -> None:
-        """Have the loop be where the iteration of this number began, which is one of the last block."""
+        """Restore the loop to the start of the iteration with this number, which is in the last block."""
         place = done - (self.launched - self._count)
         arrays = self._arrays[place % len(self._arrays)]
         for slot, array in zip(self.run.given, arrays, strict=True):

@@ -1,4 +1,4 @@
-"""A part of a loop with arrays for what it computes: launches that are bound to slots, branches of which one side does nothing, calls."""
+"""A part of a loop with arrays for its values: launches bound to slots, guarded branches, library calls."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from tensormagic.ops.op import Value, as_form
 from tensormagic.ops.opaque import ITEM
 
 Compute = Callable[[Node, list[Value], Any], Value]
-ALIGNED = 16  # bytes on a boundary of which kernels read vectors
+ALIGNED = 16  # bytes of the alignment that vector loads of kernels need
 
 
 class Owner(Protocol):
-    """The run that frames belong to.
+    """The interface of the run that frames belong to.
 
     Attributes
     ----------
@@ -61,39 +61,39 @@ class Owner(Protocol):
     parts: dict[tuple[Frame, Node], list[Slot]]
 
     def flag(self, value: int) -> Slot:
-        """One integer on the device."""
+        """Return a slot with one integer on the device."""
         ...
 
     def loaded(self, one: Launch) -> Any:
-        """A kernel on the device."""
+        """Return a kernel loaded on the device."""
         ...
 
     def constant(self, node: Node) -> DeviceArray:
-        """A constant, copied once."""
+        """Return the array of a constant, copied once."""
         ...
 
     def placed(self, value: Value, node: Node) -> DeviceArray:
-        """A value in an array as kernels read it."""
+        """Return a value in an array of the layout that kernels read."""
         ...
 
     def nested(self, frame: Frame, node: Node, results: Sequence[Slot]) -> Inner:
-        """A loop in an iteration of this one."""
+        """Return what runs a loop inside an iteration of this one."""
         ...
 
 
 class Inner(Protocol):
-    """A loop in an iteration: whether it is the same launches each time, how many, and what runs it."""
+    """A loop inside an iteration: whether it always makes the same launches, how many, and how to run it."""
 
     is_fixed: bool
     launches: int
 
     def __call__(self) -> None:
-        """Run it once."""
+        """Run the loop once."""
         ...
 
 
 class Slot:
-    """Where the array of an owner is: kernels are bound to slots, iterations trade their arrays."""
+    """A reference to the array of an owner: kernels are bound to slots, and iterations swap their arrays."""
 
     __slots__ = ("array",)
 
@@ -103,7 +103,7 @@ class Slot:
 
 @dataclass(eq=False)
 class Bound:
-    """A launch with its grid, and what it is called with: slots, and numbers."""
+    """A launch with its grid and its arguments: slots and numbers."""
 
     kernel: Any
     grid: tuple[int, int, int]
@@ -116,7 +116,7 @@ class Bound:
 
 
 class Numbers(Mapping[Any, int]):
-    """The numbers of symbols, and of integers that the host knows.
+    """A mapping from symbols and integers that the host knows to their numbers.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ class Numbers(Mapping[Any, int]):
         return int(a.op.evaluate(a, [self[x] for x in a.args], self))
 
     def __call__(self, size: Size) -> int:
-        """The number that a size is."""
+        """Return the number that a size evaluates to."""
         return size if isinstance(size, int) else evaluate(size, self.__getitem__)
 
     def __iter__(self) -> Any:
@@ -149,7 +149,7 @@ class Numbers(Mapping[Any, int]):
 
 
 class Frame:
-    """A part of a loop with arrays for what it computes: what an iteration does, in order.
+    """A part of a loop with arrays for its values: the steps of an iteration, in order.
 
     Parameters
     ----------
@@ -203,11 +203,11 @@ class Frame:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether it is the same launches each time, and nothing else."""
+        """Return whether a run makes the same launches each time, and nothing else."""
         return self.is_steady and not self.part.calls
 
     def __call__(self) -> None:
-        """Run it once."""
+        """Run the part once."""
         for owner in self._varying:
             shape, slot = tuple(map(self.sizes, owner.type.shape)), self.slots[owner]
             if slot.array is None or slot.array.shape != shape:
@@ -215,10 +215,10 @@ class Frame:
         for step in self.steps:
             step()
 
-    # what is where
+    # where values are kept
 
     def _directly(self, results: Sequence[Slot] | None) -> set[int]:
-        """Results that are computed where they are to go."""
+        """Bind results that can be computed directly in their target to it, and return their positions."""
         found: set[int] = set()
         for k, result in enumerate(self.part.results if results is not None else ()):
             owner = self.part.owner(result)
@@ -229,7 +229,7 @@ class Frame:
         return found
 
     def slot(self, owner: Node) -> Slot:
-        """The slot of an owner."""
+        """Return the slot of an owner, allocated where there is none."""
         found = self.slots.get(owner)
         if found is None:
             found = self.slots[owner] = Slot(self._made(owner))
@@ -243,12 +243,12 @@ class Frame:
             self._varying.append(owner)
             return None
         if owner.op is PARAMETER and not is_room(owner):
-            raise UnfixedError  # an integer that the host alone has
+            raise UnfixedError  # the value is known to the host alone
         shape = tuple(map(self.sizes, owner.type.shape))
         return self.run.device.library.empty(shape, owner.type.dtype)
 
     def argument(self, parameter: Parameter, scratch: dict[Any, Slot]) -> Any:
-        """What a launch is called with."""
+        """Return the argument of a launch for a parameter."""
         if isinstance(parameter, Array):
             return self.slot(parameter.node)
         if isinstance(parameter, Count):
@@ -264,7 +264,7 @@ class Frame:
             scratch[parameter.key] = Slot(self.run.device.library.empty(count, parameter.dtype))
         return scratch[parameter.key]
 
-    # what is done
+    # steps
 
     def _add(self, step: Kernel | Node) -> None:
         part = self.part
@@ -295,7 +295,7 @@ class Frame:
             check(guard, self.sizes.__getitem__)
 
     def _launch(self, launches: Sequence[Launch]) -> None:
-        """Launches that depend on integers of this iteration."""
+        """Run launches that depend on integers of this iteration."""
         for bound in self._bound(launches, {}):
             bound(self.run.device)
 
@@ -320,19 +320,19 @@ class Frame:
         return [b for b in found if b is not None]
 
     def bind(self, one: Launch, arguments: list[Any], sizes: Mapping[Any, int]) -> Bound | None:
-        """A launch with what it is called with; None where there is nothing to do."""
+        """Return a launch with its arguments, or None where its grid is empty."""
         grid = one.grid(sizes)
         return Bound(self.run.loaded(one), grid, arguments) if grid[0] else None
 
     def small(self, one: Launch, *arguments: Slot) -> None:
-        """Have one of the small kernels run next."""
+        """Append a launch of one of the small kernels."""
         bound = self.bind(one, list(arguments), {})
         assert bound is not None  # noqa: S101
         self.launches += 1
         self.steps.append(lambda: bound(self.run.device))
 
     def copy(self, target: Slot, node: Node, *, guard: bool) -> None:
-        """Have a value copied next."""
+        """Append a copy of a value."""
         if has_sizes_of_data(node):
             raise UnfixedError
         count = self.sizes(node.type.size)
@@ -344,7 +344,7 @@ class Frame:
             self.steps.append(lambda: bound(self.run.device))
 
     def _parts_of(self, node: Node) -> list[Slot]:
-        """Where the results of a branch go."""
+        """Return the slots for the results of a branch."""
         found = self.run.parts.get((self, node))
         if found is None:
             if has_sizes_of_data(node):
@@ -395,7 +395,7 @@ class Frame:
         self.steps.append(inner)
 
     def _finish(self, results: Sequence[Slot] | None, ends: set[int]) -> None:
-        """The results are where they are to go, and each in an array of its own."""
+        """Copy results into their targets, and give each an array of its own."""
         for k, result in enumerate(self.part.results):
             if results is not None:
                 if k not in ends:
@@ -412,14 +412,14 @@ class Frame:
                 self.ends.append(self.slot(self.part.owner(result)))
 
     def _call(self, node: Node) -> None:
-        """A node by the library: its result is a new array."""
+        """Compute a node by the library, which returns a new array."""
         values = [self._operand(a) for a in node.args]
         value = self.run.compute(node, values, self.sizes)
         slot = self.slots.setdefault(self.part.owner(node), Slot())
         slot.array = self._own(value, node)
 
     def _own(self, value: Value, node: Node) -> Any:
-        """A value that the library has given, in memory of its own."""
+        """Return a result of the library in memory of its own."""
         device = self.run.device
         if isinstance(value, tuple):
             return value
@@ -444,11 +444,11 @@ class Frame:
 
 
 class UnfixedError(Exception):
-    """What an iteration leaves has other sizes than before: the library runs the loop."""
+    """Raised where the sizes of loop state change between iterations; the library then runs the loop."""
 
 
 def _depends(one: Launch) -> bool:
-    """Whether a launch depends on integers that change from iteration to iteration."""
+    """Return whether a launch depends on integers that change from iteration to iteration."""
     sizes = [one.blocks, one.shared, *(s for s, _ in one.not_empty), *(s for s, _, _ in one.ranges)]
     sizes += [p.size for p in one.parameters if isinstance(p, Count)]
     sizes += [p.count for p in one.parameters if isinstance(p, Scratch)]

@@ -1,7 +1,7 @@
 """Launches that do nothing where a flag on the device is 0, and the small kernels that set such flags.
 
-A loop on data is launched some iterations ahead, and both sides of a branch are: what is not to run sees its flag, and ends.
-So nothing waits for the host to read a data-dependent condition.
+Data-dependent loops are launched some iterations ahead, and branches with both sides; kernels that are not to run
+see their flag and return. So nothing waits until the host has read a data-dependent condition.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _HEAD = "def kernel("
 
 
 def guarded(launch: Launch) -> Launch:
-    """The same launch, of which every thread ends at once where the flag that comes last is 0."""
+    """Return the launch with a flag as its last parameter; its threads return at once where the flag is 0."""
     return replace(
         launch,
         source=_guarded(launch.source),
@@ -39,7 +39,7 @@ def _guarded(source: str) -> str:
 
 
 def _origins(launch: Launch) -> tuple[Node | None, ...]:
-    """What the lines are for, with two more below the head of the kernel."""
+    """Return the nodes of the lines, with two more lines after the head of the kernel."""
     head = launch.source.rpartition(_HEAD)[0].count("\n") + 1
     return (*launch.origins[:head], None, None, *launch.origins[head:]) if launch.origins else ()
 
@@ -54,7 +54,7 @@ def _small(name: str, source: str, *parameters: Scratch) -> Launch:
 
 @cache
 def goes_on() -> Launch:
-    """Whether a loop goes on: ``live`` ends where the test is false, ``done`` counts the iterations."""
+    """Return the launch that clears ``live`` where the test is false, and else increments ``done``."""
     source = """def kernel(test, live, done):
     if thread() == 0:
         if live[0] != 0:
@@ -70,7 +70,7 @@ def goes_on() -> Launch:
 
 @cache
 def choice() -> Launch:
-    """The flags of both sides of a branch, from its predicate and the flag of what it is part of."""
+    """Return the launch that sets the flags of both sides of a branch from its predicate and the flag of the part around it."""
     source = """def kernel(test, live, then, otherwise):
     if thread() == 0:
         then[0] = 0
@@ -87,7 +87,7 @@ def choice() -> Launch:
 
 @cache
 def counted() -> Launch:
-    """The index of the next iteration."""
+    """Return the launch that increments the index of the iteration."""
     source = "def kernel(index):\n    if thread() == 0:\n        index[0] = index[0] + 1\n"
     return _small("index", source, _number("index", "int64", True))
 
@@ -97,7 +97,7 @@ COUNT = atom(Symbol("count"))
 
 @cache
 def copied(dtype: str) -> Launch:
-    """A copy of so many elements, which the symbol `COUNT` says."""
+    """Return a launch that copies `COUNT` elements."""
     source = f"""def kernel(target, given, count):
     i = block() * {THREADS} + thread()
     if i < count:

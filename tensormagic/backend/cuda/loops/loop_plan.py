@@ -1,7 +1,7 @@
-"""Loops as launches: whether an iteration is kernels and calls of the library, what the host has to know of it, and its kernels compiled.
+"""Plan loops as launches: whether an iteration consists of kernels and library calls, and what the host has to know of it.
 
-An iteration that the host starts without looking at any value of the device: its sizes are known, integers that sizes mention
-follow from the index and from other integers that the host has, and a branch in it is both of its sides, of which one does nothing.
+The host starts an iteration without reading any value from the device: sizes are known, integers in sizes follow
+from the index and other integers on the host, and of a branch both sides are launched, one of which does nothing.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.regions.control import COND, LOOP, WHILE
 from tensormagic.ops.regions.region import graph_over
 
-_HOSTS = frozenset([CHECK, TELL, DRAW, SEED])  # what only the host does
+_HOSTS = frozenset([CHECK, TELL, DRAW, SEED])  # ops that run on the host only
 LOOPS = frozenset([LOOP, WHILE])
-_HELD = frozenset(["pointwise", "leaf"])  # kinds of ops that the host computes integers by
+_HELD = frozenset(["pointwise", "leaf"])  # kinds of ops by which the host computes integers
 _HARMLESS = frozenset(
     ["contract", "fold", "pointwise", "move"]
-)  # kinds of calls that may be made where nothing reads them
+)  # kinds of library calls that may run even if their results are unused
 
 
 class Part:
-    """A graph as launches, branches and calls of the library, in order.
+    """A graph as launches, branches and library calls, in order.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Part:
         self.calls = self.calls or any(side.calls for sides in self.branches.values() for side in sides)
 
     def _take(self, step: Kernel) -> None:
-        """One kernel of the plan, or guards about integers."""
+        """Add one kernel of the plan, or guards on integers."""
         guards = [part.guard for part in step.parts if isinstance(part, Check)]
         if guards and len(guards) == len(step.parts) and not self.dependent:
             self.checks[step] = guards
@@ -103,7 +103,7 @@ class Part:
         self.launches[step] = tuple(map(guarded, found)) if self.dependent else found
 
     def _take_node(self, step: Node) -> None:
-        """One node that has no kernel: a branch, a result of one, or a call of the library."""
+        """Add one node without a kernel: a branch, a result of one, or a library call."""
         if step.op is COND:
             then, otherwise = (Part(step[name], dependent=True, side=True) for name in ("then", "otherwise"))
             self.branches[step] = then, otherwise
@@ -115,16 +115,16 @@ class Part:
                 raise UnsupportedError(f"{step.op.name} inside")
 
     def owner(self, node: Node) -> Node:
-        """What the array of a value is named after."""
+        """Return the node that the array of a value is named after."""
         return self.memory.owner(node)
 
     @property
     def results(self) -> tuple[Node, ...]:
-        """What it computes."""
+        """Return the results of the graph."""
         return self.planned.plan.block.results
 
     def _check_operands(self) -> None:
-        """What branches read, and what is given back, has an array."""
+        """Raise if an operand of a branch, or a result, has no array."""
         known = {self.owner(n) for step in self.planned.plan.steps for n in self._made(step)}
         inside = (a for node, plan in self.loops.items() for a in plan.read_by(node))
         wanted = [*self.results, *(a for node in self.branches for a in node.args), *inside]
@@ -140,7 +140,7 @@ class Part:
         return [n for part in step.steps for n in produced(part)]
 
     def _copies(self, changed: Sequence[int]) -> set[int]:
-        """The results that are copied: what is no array of its own, and what two results share."""
+        """Return the positions of results to be copied: those without an array of their own, or sharing one."""
         own = {self.owner(self.graph.parameters[k]) for k in changed}
         found: set[int] = set()
         seen: set[Node] = set()
@@ -152,7 +152,7 @@ class Part:
         return found
 
     def every(self) -> Iterator[Launch]:
-        """Every launch that there may be."""
+        """Yield every launch that may be made."""
         for found in self.launches.values():
             yield from every(found)
         for k in self.copies:
@@ -170,7 +170,7 @@ class Part:
                 yield copied(name)
 
     def arrays(self) -> set[Node]:
-        """The owners that launches read or write, and that branches and results name."""
+        """Return the owners of arrays that launches access, and that branches and results refer to."""
         launches = (one for found in self.launches.values() for one in every(found))
         own = {p.node for one in launches for p in one.parameters if isinstance(p, Array)}
         own |= {self.owner(a) for node in self.branches for a in node.args}
@@ -180,7 +180,7 @@ class Part:
 
 @lru_cache(maxsize=64)
 def guarded_copy(dtype: str) -> Launch:
-    """A copy that a flag may leave out."""
+    """Return a copy kernel that a flag can disable."""
     return guarded(copied(dtype))
 
 
@@ -222,25 +222,25 @@ class LoopPlan:
         self.once_part: Part | None = None
 
     def arguments(self, node: Node) -> dict[Node, Node]:
-        """What the loop is given for each parameter that it does not count itself."""
+        """Return the operand of the loop for each parameter except the index."""
         return dict(zip(self.parameters[self.first :], node.args[self.first :], strict=False))
 
     def read_by(self, node: Node) -> list[Node]:
-        """Of what the loop is given, what the device is to have in an array."""
+        """Return the operands of the loop that the device needs in arrays."""
         return [a for p, a in self.arguments(node).items() if p not in self.hosted]
 
     @property
     def parameters(self) -> tuple[Node, ...]:
-        """Those of the body."""
+        """Return the parameters of the body."""
         return self.graph.parameters
 
     @property
     def first(self) -> int:
-        """The number of the first carry."""
+        """Return the position of the first carry."""
         return int(self.counted)
 
     def every(self) -> Iterator[Launch]:
-        """Every launch that there may be."""
+        """Yield every launch that may be made."""
         yield from self.body.every()
         if self.test is None:
             yield counted()
@@ -250,7 +250,7 @@ class LoopPlan:
 
 
 def planned_loop(node: Node) -> LoopPlan | None:
-    """The plan of a loop; None where its iterations are no launches."""
+    """Return the plan of a loop, or None where its iterations cannot be launches."""
     return _planned_loop(node.op is LOOP, node.params.get("test"), node["body"], node["carries"])
 
 
@@ -283,7 +283,7 @@ def _planned_loop(is_counted: bool, test: Graph | None, body: Graph, carries: in
 def _parts(
     body: Graph, test: Graph | None, first: int, carries: int, hosted: frozenset[Node], ahead: bool
 ) -> tuple[Part, Part | None]:
-    """An iteration and the test; what the host has is left out of what an iteration computes."""
+    """Return the parts for an iteration and for the test, without values that are kept on the host."""
     kept = [r for k, r in enumerate(body.results) if body.parameters[first + k] not in hosted]
     own = Graph(body.parameters, tuple(kept), body.guards)
     changed = [k for k in range(first, first + carries) if body.parameters[k] not in hosted]
@@ -291,7 +291,7 @@ def _parts(
 
 
 def apart(body: Graph, moving: int) -> tuple[Graph | None, Graph]:
-    """What is the same in every iteration, over the parameters that stay, and the body with its results as further parameters."""
+    """Hoist loop-invariant arrays: return their graph, or None, and the body with them as further parameters."""
     still = [step.node for step in schedule(body, moving).once]
     own = set(still)
     read = {a for n in body.nodes if n not in own for a in n.needs} | set(body.results) | set(body.checked)
@@ -302,7 +302,7 @@ def apart(body: Graph, moving: int) -> tuple[Graph | None, Graph]:
 
 
 def within(node: Node) -> LoopPlan:
-    """The plan of a loop that is part of an iteration.
+    """Return the plan of a loop inside an iteration.
 
     Raises
     ------
@@ -317,11 +317,12 @@ def within(node: Node) -> LoopPlan:
     return plan
 
 
-# what the host has to know --------------------------------------------------------------------------------------------
+# values on the host
+# ---------------------------------------------------------------------------------------------------
 
 
 def _hosted(body: Graph, test: Graph | None, first: int, carries: int) -> frozenset[Node]:
-    """The integers that sizes mention in an iteration, and those that these follow from."""
+    """Return the integers of an iteration that sizes mention, and those that these are computed from."""
     found = set(mentioned(body))
     if test is not None:
         found |= {body.parameters[test.parameters.index(p)] for p in mentioned(test)}
@@ -338,7 +339,7 @@ def _hosted(body: Graph, test: Graph | None, first: int, carries: int) -> frozen
 
 
 def mentioned(graph: Graph) -> set[Node]:
-    """The parameters of a graph that its sizes follow from.
+    """Return the parameters of a graph from which its sizes are computed.
 
     Raises
     ------
@@ -361,7 +362,7 @@ def mentioned(graph: Graph) -> set[Node]:
 
 
 def _known_to(node: Node) -> set[Node]:
-    """The parameters that follow from what the host has to know for a loop inside: how many iterations, and its integers."""
+    """Return the parameters from which the iterations and the host's integers of an inner loop are computed."""
     plan = within(node)
     found = _from(node.args[0]) if plan.counted else set[Node]()
     for p, a in plan.arguments(node).items():
@@ -371,7 +372,7 @@ def _known_to(node: Node) -> set[Node]:
 
 
 def _from(node: Node) -> set[Node]:
-    """The parameters that an integer follows from."""
+    """Return the parameters from which an integer is computed; raise if the host cannot compute it."""
     found: set[Node] = set()
     for n in topological([node]):
         if n.type.shape or n.op.kind not in _HELD or n.type.dtype.kind not in "iub":

@@ -1,7 +1,8 @@
-"""Runs a loop as launches: its arrays stay where they are, an iteration trades them, and the host looks at no value of the device.
+"""Run a loop as launches: arrays stay on the device and are swapped between iterations, and the host reads no value.
 
-A loop of a known number of iterations is not waited for at all. One on data is launched some iterations ahead, each of which ends at
-once where the test has failed before; the host reads how many there were. What repeats is recorded by the device, and replayed.
+A loop with a known number of iterations is not waited for at all. Of a data-dependent one, several iterations are
+launched ahead, each of which returns at once after the test has failed; the host then reads how many ran. Repeated
+launches are recorded by the device and replayed.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from tensormagic.ir.node import Node
 from tensormagic.ops.op import Value, as_form
 from tensormagic.ops.regions.loops import turning
 
-MOST_PERIOD = 8  # iterations after which arrays are back where they were, for a recording
-RECORDED = 64  # launches that a recording has at least, where the loop has as many
+MOST_PERIOD = 8  # most iterations after which arrays are back in their slots, for a recording
+RECORDED = 64  # least number of launches in a recording, if the loop has as many
 
 
 class Repetition:
@@ -54,44 +55,44 @@ class Repetition:
         self.filled: dict[Node, Slot] = {}
 
     def flag(self, value: int) -> Slot:
-        """One integer on the device."""
+        """Return a slot with one integer on the device."""
         return Slot(self.device.library.full((1,), value, np.int64))
 
     def loaded(self, one: Launch) -> Any:
-        """A kernel on the device."""
+        """Return a kernel loaded on the device."""
         return self.plan.codes.loaded(self.device, one) if self.around is None else self.around.loaded(one)
 
     def nested(self, frame: Frame, node: Node, results: Sequence[Slot]) -> Nested:
-        """A loop in an iteration of this one."""
+        """Return what runs a loop inside an iteration of this one."""
         plan = frame.part.loops[node]
         return Nested(frame, Repetition(plan, self.device, self.compute, self), node, results)
 
     @property
     def is_recording(self) -> bool:
-        """Whether an iteration is being recorded, of this loop or of one around it."""
+        """Return whether an iteration of this loop, or of one around it, is being recorded."""
         return self._recording or (self.around is not None and self.around.is_recording)
 
     def index_slot(self) -> Slot:
-        """Where the number of an iteration is, for kernels."""
+        """Return a slot for the iteration's index, read by kernels."""
         return Slot(self.device.library.zeros((), self.plan.parameters[0].type.dtype))
 
     def constant(self, node: Node) -> DeviceArray:
-        """A constant, copied once."""
+        """Return the array of a constant, copied once."""
         found = self.plan.constants.get(node)
         if found is None or not self.device.is_array(found):
             found = self.plan.constants[node] = self.placed(node["bits"].array(), node)
         return found
 
-    # values that go in
+    # inputs
 
     def _copied(self, value: Value, node: Node) -> DeviceArray:
-        """A value in an array that the loop may store into."""
+        """Return a copy of a value that the loop may overwrite."""
         if not self.device.is_array(value):
             return self.placed(value, node)
         return value.astype(node.type.dtype) if value.dtype != node.type.dtype else value.copy()
 
     def placed(self, value: Value, node: Node) -> DeviceArray:
-        """A value in an array as kernels read it."""
+        """Return a value in an array of the layout that kernels read."""
         if not self.device.is_array(value):
             array = np.asarray(value, node.type.dtype)
             return self.device.put(array) if array.ndim else self.device.library.full((), array[()], array.dtype)
@@ -107,7 +108,7 @@ class Repetition:
     def run(
         self, begin: int, count: int | None, state: Sequence[Value], constants: Sequence[Value]
     ) -> list[Value] | None:
-        """What the loop leaves; None where only the library can say.
+        """Return the final values of the carries, or None where the library has to run the loop.
 
         Parameters
         ----------
@@ -144,7 +145,7 @@ class Repetition:
         self.bind(given, shapes)
 
     def bind(self, given: Sequence[Slot], shapes: Sequence[tuple[int, ...]]) -> None:
-        """Have an iteration, and the test, as launches, given the slots of the parameters and the shapes of what is in them."""
+        """Bind an iteration and the test to the slots of the parameters, given the shapes of their arrays."""
         plan, first = self.plan, self.plan.first
         own = plan.parameters
         changing = set(own[first : first + plan.carries])
@@ -166,7 +167,7 @@ class Repetition:
         self.tick = self.frame.bind(counted(), [given[0]], {}) if ticks else None
 
     def _prepare_test(self, test: Part, given: Sequence[Slot], shapes: Sequence[tuple[int, ...]], live: Slot) -> None:
-        """What asks whether there is another iteration, and the number of those that there have been."""
+        """Bind the test of the loop, and the counter of iterations."""
         graph, hosted = test.graph, self.plan.hosted
         at = dict(zip(graph.parameters, self.plan.parameters, strict=False))
         known = len(graph.parameters)
@@ -181,18 +182,18 @@ class Repetition:
     # iterations
 
     def fill(self) -> None:
-        """The integers of this iteration that kernels read."""
+        """Copy the host's integers that kernels read in this iteration to the device."""
         for p, slot in self.filled.items():
             slot.array = self.device.library.full((), self.known[p], p.type.dtype)
 
     def iterate(self) -> None:
-        """One iteration, and its arrays where the next one begins."""
+        """Run one iteration, and swap the arrays for the next one."""
         self.fill()
         self.launch()
         self.count_on()
 
     def launch(self) -> None:
-        """What the device does in an iteration."""
+        """Launch the kernels of an iteration."""
         self.frame()
         arrays = [source.array for _, source in self.moves]
         for (target, _), array in zip(self.moves, arrays, strict=True):
@@ -201,7 +202,7 @@ class Repetition:
             self.tick(self.device)
 
     def count_on(self) -> None:
-        """The integers that the host has, at the next iteration."""
+        """Advance the host's integers to the next iteration."""
         plan, first = self.plan, self.plan.first
         found: dict[Node, int] = {}
         for k, p in enumerate(plan.parameters[first : first + plan.carries]):
@@ -229,7 +230,7 @@ class Repetition:
             told[0] = done
 
     def tested(self, begin: int) -> None:
-        """Some iterations ahead; those behind the last one have changed nothing, and arrays are as that one left them."""
+        """Run a data-dependent loop, ahead of its test where sizes are fixed."""
         if self.plan.ahead and self.frame.is_steady and self.tests.is_steady:
             self._tested_ahead(begin)
         else:
@@ -248,7 +249,7 @@ class Repetition:
             ahead.longer()
 
     def _tested_each(self, begin: int) -> None:
-        """As long as the test holds: where sizes change with the iterations, the host looks before each of them."""
+        """Run iterations while the test holds, reading it before each, as sizes change between iterations."""
         told = turning.loops[-1] if turning.loops else [0, 0]
         done = 0
         while True:
@@ -264,11 +265,11 @@ class Repetition:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether each iteration is the same launches."""
+        """Return whether each iteration makes the same launches."""
         return self.frame.is_fixed and not self.filled
 
     def unit(self, left: int) -> int:
-        """How many iterations are recorded, after which arrays are back where they were; 0 where that does not pay."""
+        """Return how many iterations to record, after which arrays are back in their slots, or 0 where that does not pay."""
         if not self.is_fixed:
             return 0
         period = _period(self.moves)
@@ -277,7 +278,7 @@ class Repetition:
         return unit if period <= MOST_PERIOD and left >= 2 * unit else 0
 
     def recorded(self, unit: int, iterate: Callable[[], None] | None = None) -> Callable[[], None] | None:
-        """So many iterations as one call of the device; None where it records none."""
+        """Return a function that replays ``unit`` iterations, or None where the device cannot record them."""
         iterate = iterate or self.launch
         arrays = [(slot, slot.array) for pair in self.moves for slot in pair]
         self._recording = True
@@ -289,7 +290,7 @@ class Repetition:
             slot.array = array
         return replay
 
-    # what comes out
+    # results
 
     def _left(self) -> list[Value]:
         plan, first = self.plan, self.plan.first
@@ -306,7 +307,7 @@ def _times(count: int, function: Callable[[], None]) -> None:
 
 
 def _trades(targets: Sequence[Slot], sources: Sequence[Slot]) -> list[tuple[Slot, Slot]]:
-    """Which array each slot takes when an iteration ends: that of the next value, and what is left over goes where these came from."""
+    """Return pairs of a slot and the slot whose array it takes after an iteration; spare arrays fill the slots left."""
     wanted = {t: s for t, s in zip(targets, sources, strict=True) if t is not s}
     taken = set(wanted.values())
     moves = list(wanted.items())
@@ -319,7 +320,7 @@ def _trades(targets: Sequence[Slot], sources: Sequence[Slot]) -> list[tuple[Slot
 
 
 def _period(moves: Sequence[tuple[Slot, Slot]]) -> int:
-    """After how many iterations every array is back in its slot."""
+    """Return the number of iterations after which every array is back in its slot."""
     following, period = {id(t): id(s) for t, s in moves}, 1
     for start, after in following.items():
         length, at = 1, after

@@ -1,8 +1,8 @@
 """Loops inside an iteration of a loop as launches: bound once, with arrays of their own, and run again in each iteration.
 
-What such a loop begins with is copied into its arrays, and what it leaves is copied out, so that nothing is asked for while it
-runs. One whose iterations are the same launches each time, and as many, may be part of a recording of what is around it; a
-long one has a recording of its own, which is made once.
+The initial values are copied into the arrays of the loop, and its results out of them, so that nothing is allocated
+while it runs. A loop with a fixed number of equal iterations may be part of a recording of the loop around it; a
+long one has a recording of its own.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tensormagic.ops.regions.loops import turning
 if TYPE_CHECKING:
     from tensormagic.backend.cuda.loops.looped import Repetition
 
-MOST_WITHIN = 1024  # launches of a loop that become part of a recording of what is around it
-KEPT = 8  # recordings of one loop: arrays around it take turns
+MOST_WITHIN = 1024  # most launches of an inner loop that become part of a recording of the loop around it
+KEPT = 8  # recordings kept for one loop, since the arrays around it are swapped
 
 
 class Nested:
-    """One loop in an iteration of another one.
+    """A loop inside an iteration of another loop.
 
     Parameters
     ----------
@@ -70,9 +70,7 @@ class Nested:
             given.append(run.index_slot())
             shapes = [(), *shapes]
         self.copies: list[Callable[[], None]] = []
-        self.filled: list[
-            tuple[DeviceArray, Node]
-        ] = []  # integers of what is around it, which change with its iterations
+        self.filled: list[tuple[DeviceArray, Node]] = []  # integers of the outer loop, which change with its iterations
         self.shared: list[Slot] = []
         for k, (p, a, shape) in enumerate(zip(own, operands, shapes[first:], strict=False)):
             given.append(self._given(p, a, shape, moves=k < plan.carries))
@@ -85,10 +83,10 @@ class Nested:
         self._recordings: dict[tuple[int, ...], tuple[Any, list[Any]]] = {}
         self._say_how_much()
 
-    # what goes in
+    # inputs
 
     def _given(self, parameter: Node, operand: Node, shape: tuple[int, ...], *, moves: bool) -> Slot:
-        """The slot of a parameter: that of the operand where nothing stores into it, else an array that it is copied into."""
+        """Return the slot of a parameter: that of the operand where nothing stores into it, else one for a copy."""
         empty, dtype = self.run.device.library.empty, parameter.type.dtype
         if parameter in self.numbers:
             array = self.run.device.library.full((), self.number(operand), dtype)
@@ -110,7 +108,7 @@ class Nested:
     def _once(
         self, given: Sequence[Slot], known: Sequence[tuple[int, ...]], shapes: list[tuple[int, ...]]
     ) -> list[Slot]:
-        """What is the same in every iteration, computed before the first one: its slots; ``shapes`` has theirs, too."""
+        """Return the slots of hoisted values, computed before the first iteration, and append their shapes to ``shapes``."""
         plan = self.run.plan
         if plan.once_part is None or plan.once is None:
             self.before: Frame | None = None
@@ -120,11 +118,11 @@ class Nested:
         self.before = Frame(self.run, plan.once_part, sizes, list(given), None)
         shapes += [tuple(map(sizes, r.type.shape)) for r in plan.once.results]
         if self.before.part.calls:
-            raise UnfixedError  # arrays of the library's, which are others each time
+            raise UnfixedError  # the library returns new arrays each time
         return self.before.ends
 
     def _starts(self) -> list[Callable[[], None]]:
-        """What sets flags and counts as they are before the first iteration."""
+        """Return the steps that reset flags and counters before the first iteration."""
         run = self.run
         zero, one = Slot(run.device.library.zeros((), np.int64)), run.flag(1)
         found: list[Callable[[], None]] = []
@@ -135,7 +133,7 @@ class Nested:
         return found
 
     def _end(self, k: int, parameter: Node, node: Node, shape: tuple[int, ...]) -> Callable[[], None]:
-        """What puts what the loop leaves where it belongs."""
+        """Return the step that copies a final value into its target."""
         run, target, dtype = self.run, self.results[k], node.types[k].dtype
         if parameter not in run.plan.hosted:
             return self._copy(target, run.given[run.plan.first + k], int(np.prod(shape)), dtype.name)
@@ -145,7 +143,7 @@ class Nested:
 
         return fill
 
-    # what is done
+    # runs
 
     def _say_how_much(self) -> None:
         run = self.run
@@ -157,13 +155,13 @@ class Nested:
         self.is_fixed = constant and ends and before and run.is_fixed and self.launches <= MOST_WITHIN
 
     def __call__(self) -> None:
-        """Run it once."""
+        """Run the loop once."""
         run = self.run
         run.known.update({p: self.number(a) for p, a in self.numbers.items()})
         for slot, array in self.homes:
             slot.array = array
         for array, node in self.filled:
-            array[...] = self.number(node)  # where it is: recordings have its address
+            array[...] = self.number(node)  # in place: recordings contain its address
         for step in (*self.starts, *self.copies):
             step()
         if self.before is not None:
@@ -193,7 +191,7 @@ class Nested:
             run.iterate()
 
     def _replayed(self, unit: int) -> Callable[[], None] | None:
-        """A recording of so many iterations, with the arrays that are around it now."""
+        """Return a recording of ``unit`` iterations for the arrays that are around the loop now."""
         arrays = [s.array for s in self.shared]
         key = (unit, *map(id, arrays))
         found = self._recordings.get(key)
@@ -205,7 +203,7 @@ class Nested:
 
 
 def _is_constant(node: Node) -> bool:
-    """Whether an integer is the same in every iteration of what is around the loop."""
+    """Return whether an integer is the same in every iteration of the outer loop."""
     return not any(n.op is PARAMETER for n in topological([node]))
 
 

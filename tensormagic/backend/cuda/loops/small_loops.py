@@ -1,4 +1,4 @@
-"""Which loops one thread of the device runs, as one kernel: those of which a step takes it less time than a launch takes."""
+"""Choose the loops that one thread of the device runs as a single kernel: those whose steps take less time than a launch."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from tensormagic.ops.op import Value
 from tensormagic.ops.opaque import items
 from tensormagic.ops.regions.region import graph_over, stand_in
 
-LAUNCH = 1.5e-6  # seconds that a launch of a recording is taken for
-STEP = 5e-9  # seconds that one thread is taken for to do an operation
-HEAVY = 2e-7  # seconds that it is taken for to compute a function, a logarithm say
-READ = 2e-8  # seconds that it is taken for to read or store an element
-LONGEST = 0.5  # seconds: a kernel cannot be interrupted
-UNKNOWN = 8  # what an integer is taken for that data decide, or the iteration
-ITERATIONS = 1 << 16  # how many a loop on data is taken for
+LAUNCH = 1.5e-6  # estimated seconds of a launch in a recording
+STEP = 5e-9  # estimated seconds of an operation in one thread
+HEAVY = 2e-7  # estimated seconds of a function, such as a logarithm, in one thread
+READ = 2e-8  # estimated seconds of a load or store in one thread
+LONGEST = 0.5  # seconds that such a kernel may take: it cannot be interrupted
+UNKNOWN = 8  # assumed for an integer that depends on data or on the iteration
+ITERATIONS = 1 << 16  # iterations assumed for a data-dependent loop
 
 
-Known = Mapping[Any, int]  # the numbers of symbols, and of integers that the host has
+Known = Mapping[Any, int]  # the numbers of symbols, and of integers known to the host
 
 
 class Alone:
-    """A loop as one kernel.
+    """A loop as one kernel of a single thread.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Alone:
         own = {k: stand_in(f"p{k}", node.args[k].type) for k in self.given}
         made = rebuild(node, [own.get(k, a) for k, a in enumerate(node.args)])
         results = items(made) if len(made.types) > 1 else (made,)
-        with without_library():  # what is known of the same nodes in launches is something else
+        with without_library():  # facts known of the same nodes for launches do not apply
             self.planned = Planned(graph_over([own[k] for k in self.given], results), plan=plan_alone)
         (step,) = self.planned.plan.steps
         if not isinstance(step, Kernel) or self.planned.launches[step] is None:
@@ -71,18 +71,18 @@ class Alone:
 
     @property
     def graph(self) -> Graph:
-        """What is run."""
+        """Return the graph that is run."""
         return self.planned.plan.graph
 
     def run(
         self, device: Device, compute: Compute, symbols: dict[Symbol, int], values: list[Value]
     ) -> list[Value] | None:
-        """What the loop leaves; None where only the library can say."""
+        """Return the results of the loop, or None where the library has to run it."""
         with without_library():
             return Execution(self.planned, device, compute).run(symbols, values)
 
     def pays(self, count: int | None, symbols: dict[Symbol, int], values: Sequence[Value] = ()) -> bool:
-        """Whether one thread is quicker than launches, and quick enough for so many iterations; None: that is not known."""
+        """Return whether one thread is faster than launches, and fast enough for ``count`` iterations (None if unknown)."""
         given = zip(self.graph.parameters, values, strict=False)
         alone, launched = _iteration(self.region, {**symbols, **{p: int(v) for p, v in given if is_integer(v)}})
         return alone < launched and alone * (ITERATIONS if count is None else count) <= LONGEST
@@ -90,7 +90,7 @@ class Alone:
 
 @lru_cache(maxsize=128)
 def alone(node: Node) -> Alone | None:
-    """A loop as one kernel; None where it has things that no thread does."""
+    """Return a loop as one kernel of a single thread, or None where it contains what no thread can do."""
     try:
         return Alone(node)
     except (LookupError, ValueError):
@@ -101,7 +101,7 @@ def alone(node: Node) -> Alone | None:
 
 
 def _iteration(region: Region, symbols: Known) -> tuple[float, float]:
-    """Seconds that an iteration takes one thread, and that its launches take; both sides of a branch are launched."""
+    """Return the seconds of an iteration in one thread, and of its launches, which include both sides of a branch."""
     alone = launched = 0.0
     for block in region.blocks.values():
         for part in block.parts:
@@ -116,7 +116,7 @@ def _iteration(region: Region, symbols: Known) -> tuple[float, float]:
 
 
 def _often(region: Region, symbols: Known) -> float:
-    """How often a region inside is run in an iteration of what is around it."""
+    """Return how often an inner region runs in an iteration of what is around it."""
     if "body" not in region.blocks:
         return 1
     count = None if region.head is None else as_size(region.head)
@@ -129,7 +129,7 @@ def _stage(stage: Stage, symbols: Known) -> float:
 
 
 def is_integer(value: Value) -> bool:
-    """Whether a value is an integer of the host."""
+    """Return whether a value is an integer on the host."""
     return isinstance(value, int | np.integer) or (
         isinstance(value, np.ndarray) and not value.ndim and value.dtype.kind in "iu"
     )

@@ -1,4 +1,4 @@
-"""Tapes whose entries are arrays of the device: they stay there, whatever is written, read, stretched or stacked."""
+"""Tapes whose entries are arrays of the device: written, read, extended and stacked without copies to the host."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from tensormagic.ops.reverse.tape import (
 )
 from tensormagic.ops.reverse.tape_stack import EXTENT, STACK_TAPE, UNSTACK_TAPE
 
-_INDEXED = frozenset([RECORD, ADD_RECORD, REPLAY, EXTENT])  # the second operand is a place
+_INDEXED = frozenset([RECORD, ADD_RECORD, REPLAY, EXTENT])  # whose second operand is an index
 _WHOLE = frozenset([ADD_TAPES, LEAD_TAPE, SUM_TAPE, STACK_TAPE, UNSTACK_TAPE])
 
 
 def is_on_tapes(node: Node) -> bool:
-    """Whether a node writes or reads tapes, each of which has one entry at a place: the elements of a batch may have their own."""
+    """Return whether a node writes or reads tapes with one entry per place; elements of a batch may have their own."""
     return node.op in _WHOLE or (node.op in _INDEXED and not node.args[1].type.shape)
 
 
 def has_own(value: Value) -> bool:
-    """Whether a value is a tape of a batch, of which each element has entries of its own."""
+    """Return whether a value is a tape of a batch, each of whose elements has entries of its own."""
     return isinstance(value, Chosen) or (isinstance(value, Tape) and any(map(has_own, value.entries)))
 
 
 def taped(device: Device, node: Node, given: list[Value], size: Any) -> Value:
-    """The value of a node on tapes, whose entries stay where they are."""
+    """Return the value of a node on tapes, leaving their entries where they are."""
     if node.op in _INDEXED and device.is_array(given[1]):
         given[1] = device.read(given[1])
     if isinstance(node.op, Reshaped):

@@ -61,7 +61,7 @@ class Line(Framed):
     kind = "line"
 
     def marks(self, reading: Reading) -> list[Shape]:
-        """The line, the dashed line that a move along the first slider leads to, and the element that is looked at."""
+        """Return the line, the dashed line that a move along the first slider leads to, and the element that is looked at."""
         values = reading.value
         shapes: list[Shape] = []
         if reading.slopes is not None:
@@ -78,7 +78,7 @@ class Line(Framed):
         return shapes
 
     def across(self, element: int) -> float:
-        """Where an element stands along the axis."""
+        """Return where an element stands along the axis."""
         return self.at[element] if self.at else float(element)
 
     def _way(self, values: np.ndarray, *, dots: bool = False) -> str:
@@ -92,7 +92,7 @@ class Line(Framed):
         return way
 
     def places(self) -> dict[str, Any]:
-        """What the page places marks by."""
+        """Return what the page places marks by."""
         return {
             **super().places(),
             "ahead": list(self.ahead),
@@ -111,7 +111,7 @@ def line(
     *,
     slopes: bool = True,
 ) -> Line:
-    """The picture of a vector of ``count`` elements, in the range of ``values``; over the numbers of an ``axis`` with a name."""
+    """Return the picture of a vector of ``count`` elements, in the range of ``values``; over the numbers of an ``axis`` with a name."""
     ahead = tuple((s.high - s.low) * AHEAD for s in spans)
     along = tuple(range(len(spans)))
     across, at = axis
@@ -148,7 +148,7 @@ class Heat(Panel):
 
     @property
     def side(self) -> float:
-        """The side of a cell."""
+        """Return the side of a cell."""
         return SIDE / max(self.grid)
 
     def marks(self, reading: Reading) -> list[Shape]:
@@ -166,7 +166,7 @@ class Heat(Panel):
         return shapes
 
     def _map(self, left: float, values: np.ndarray, most: float) -> list[Shape]:
-        """One path for each colour; negative elements are drawn as smaller squares."""
+        """Return one path for each colour; negative elements are drawn as smaller squares."""
         found: dict[int, list[tuple[float, float]]] = {}
         for (row, column), value in np.ndenumerate(values):
             if math.isfinite(value):
@@ -188,7 +188,7 @@ class Heat(Panel):
         ]
 
     def places(self) -> dict[str, Any]:
-        """What the page places marks by."""
+        """Return what the page places marks by."""
         told = {
             "grid": list(self.grid),
             "scales": list(self.scales),
@@ -202,7 +202,7 @@ class Heat(Panel):
 def heat(
     name: str, spans: Sequence[Span], values: np.ndarray, grid: tuple[int, int], slopes: np.ndarray | None
 ) -> Heat:
-    """The picture of a matrix, in the range of ``values``; ``slopes`` are those at the start."""
+    """Return the picture of a matrix, in the range of ``values``; ``slopes`` are those at the start."""
     most = largest(values)
     along = tuple(range(len(spans)))
     scales = (most, *([] if slopes is None else [largest(s) for s in slopes]))
@@ -218,7 +218,7 @@ def heat(
 
 
 def rounded(value: float) -> str:
-    """A number of three digits."""
+    """Return a number of three digits."""
     return number(float(f"{value:.3g}"))
 
 
@@ -229,7 +229,7 @@ class History(Panel):
     kind = "history"
 
     def marks(self, reading: Reading) -> list[Shape]:
-        """The values as a line, how many they are, and the least and the greatest at its side."""
+        """Return the values as a line, how many they are, and the least and the greatest at its side."""
         seen = reading.fallen or reading.history
         there = [v for v in seen if math.isfinite(v)]
         if len(there) < 2:
@@ -252,7 +252,7 @@ class History(Panel):
         ]
 
     def places(self) -> dict[str, Any]:
-        """What the page places marks by."""
+        """Return what the page places marks by."""
         return {"frame": list(_STRIP)}
 
 
@@ -260,7 +260,7 @@ _STRIP = (LEFT, 24.0, WIDE - LEFT - RIGHT, 36.0)
 
 
 def history() -> History:
-    """The strip of values."""
+    """Return the strip of values."""
     left, top, wide, tall = _STRIP
     shapes: list[Shape] = [
         {"tag": "path", "class": "axis", "d": f"M{_n(left)} {_n(top)}v{_n(tall)}h{_n(wide)}"},

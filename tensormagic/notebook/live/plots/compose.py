@@ -37,7 +37,7 @@ class Arrangement:
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """Every number that is moved."""
+        """Return every number that is moved."""
         return tuple(s for p in self.parameters for s in p.spans)
 
     def _along(self) -> list[tuple[Parameter, tuple[int, ...]]]:
@@ -64,7 +64,7 @@ class Arrangement:
 
     @property
     def sliders(self) -> list[int]:
-        """The numbers that have a slider each."""
+        """Return the numbers that have a slider each."""
         drawn = {k for _, along in self.pads for k in along}
         return [k for k in range(len(self.spans)) if k not in drawn]
 
@@ -86,7 +86,7 @@ class Scales:
 def panels(
     name: str, made: Arrangement, sweep: Sweep | Star, plane: Sweep | None, scales: Scales, slopes: np.ndarray | None
 ) -> tuple[Panel, ...]:
-    """The parts of the picture, from the top.
+    """Return the parts of the picture, from the top.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def panels(
 def _first(
     name: str, made: Arrangement, sweep: Sweep | Star, plane: Sweep | None, scales: Scales, slopes: np.ndarray | None
 ) -> list[Panel]:
-    """The part that shows the value."""
+    """Return the part that shows the value."""
     spans = made.spans
     if len(made.shape) == 2:
         return [heat(name, spans, scales.values, (made.shape[0], made.shape[1]), slopes)]

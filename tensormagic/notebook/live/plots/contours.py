@@ -69,7 +69,7 @@ class Contour(Framed):
     kind = "contour"
 
     def marks(self, reading: Reading) -> list[Shape]:
-        """The descent's steps, the arrow and the dot."""
+        """Return the descent's steps, the arrow and the dot."""
         i, j = self.along
         x, y = self.place(reading.point[i], reading.point[j])
         shapes = trail([self.place(row[i], row[j]) for row in reading.path])
@@ -79,11 +79,11 @@ class Contour(Framed):
         return [*shapes, dot(x, y)]
 
     def places(self) -> dict[str, Any]:
-        """What the page places marks by."""
+        """Return what the page places marks by."""
         return {**super().places(), "steepest": self.steepest, "least": SHORTEST, "reach": REACH}
 
     def _arrow(self, place: tuple[float, float], slopes: Sequence[float]) -> str:
-        """The gradient from the point, in the units of the axes: a descent leaves on the other side of it."""
+        """Return the gradient from the point, in the units of the axes: a descent leaves on the other side of it."""
         _, _, wide, tall = self.frame
         across = slopes[0] * wide / (self.x[1] - self.x[0])
         up = slopes[1] * tall / (self.y[1] - self.y[0])
@@ -98,7 +98,7 @@ class Contour(Framed):
 
 
 def contour(name: str, along: tuple[int, int], spans: Sequence[Span], sweep: Sweep) -> Contour:
-    """The picture of a function in the plane of two numbers; its value is called ``name``."""
+    """Return the picture of a function in the plane of two numbers; its value is called ``name``."""
     low, high = range_of(sweep.values)
     x, y = ((s.low, s.high) for s in spans)
     made = Contour(SQUARE, along, (), x, y, 1.0)
@@ -132,7 +132,7 @@ def contour(name: str, along: tuple[int, int], spans: Sequence[Span], sweep: Swe
 
 
 def _divided(levels: Sequence[float], values: np.ndarray) -> list[float]:
-    """The levels, with more of them where much of the picture lies between two, as in a valley below steep walls."""
+    """Return the levels, with more of them where much of the picture lies between two, as in a valley below steep walls."""
     if not values.size:
         return list(levels)
     least, most = float(values.min()), float(values.max())
@@ -156,7 +156,7 @@ def _divided(levels: Sequence[float], values: np.ndarray) -> list[float]:
 
 
 def _roundest(low: float, high: float) -> float | None:
-    """The number between two that is written with the fewest digits, near the middle."""
+    """Return the number between two that is written with the fewest digits, near the middle."""
     if not high - low > 1e-9 * max(abs(low), abs(high)):
         return None
     if low < 0 < high:
@@ -185,7 +185,7 @@ def _steepest(made: Contour, sweep: Sweep) -> float:
 
 
 def _bands(made: Contour, values: np.ndarray, levels: Sequence[float]) -> Shape:
-    """A picture with a depth for each band between two levels: of any colour, so that a page's theme chooses that."""
+    """Return a picture with a depth for each band between two levels: of any colour, so that a page's theme chooses that."""
     band = np.searchsorted(np.asarray(levels), values).astype(np.uint8)
     band[~np.isfinite(values)] = len(levels) + 1
     left, top, wide, tall = made.frame
@@ -195,7 +195,7 @@ def _bands(made: Contour, values: np.ndarray, levels: Sequence[float]) -> Shape:
 
 
 def _png(rows: np.ndarray, depths: Sequence[int]) -> str:
-    """A matrix of small integers as a PNG in one blue with the given opacities."""
+    """Return a matrix of small integers as a PNG in one blue with the given opacities."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -241,7 +241,7 @@ _Edge = tuple[int, int, int]  # of the grid: a corner, and 0 for the side to the
 
 
 def _ways(made: Contour, sweep: Sweep, level: float) -> list[_Way]:
-    """The lines along which the value is ``level``, each from end to end, as places in the picture."""
+    """Return the lines along which the value is ``level``, each from end to end, as places in the picture."""
     values = sweep.values - level
     above = (values > 0).astype(int)
     cases = above[:-1, :-1] + 2 * above[1:, :-1] + 4 * above[1:, 1:] + 8 * above[:-1, 1:]
@@ -272,7 +272,7 @@ def _chains(joined: dict[_Edge, list[_Edge]]) -> list[list[_Edge]]:
 
 
 def _crossing(sweep: Sweep, values: np.ndarray, edge: _Edge) -> tuple[float, float]:
-    """Where the value is 0 on a side of a square, as if it were linear there."""
+    """Return where the value is 0 on a side of a square, as if it were linear there."""
     i, j, up = edge
     k, m = (i, j + 1) if up else (i + 1, j)
     share = float(values[i, j] / (values[i, j] - values[k, m]))
@@ -281,7 +281,7 @@ def _crossing(sweep: Sweep, values: np.ndarray, edge: _Edge) -> tuple[float, flo
 
 
 def _path(way: _Way) -> str:
-    """A line, each place by how far it is from the one before, in tenths."""
+    """Return a line, each place by how far it is from the one before, in tenths."""
     tenths = [(round(10 * x), round(10 * y)) for x, y in way]
     steps = "".join(f"l{_tenth(c - a)} {_tenth(d - b)}" for (a, b), (c, d) in pairwise(tenths))
     return f"M{_tenth(tenths[0][0])} {_tenth(tenths[0][1])}{steps}"
@@ -294,7 +294,7 @@ def _tenth(value: int) -> str:
 def _written(
     made: Contour, ways: dict[float, list[_Way]], taken: Sequence[tuple[float, float, float]]
 ) -> dict[float, list[Shape]]:
-    """The labels of the contour lines: one for each level, then more for long lines, far from each other.
+    """Return the labels of the contour lines: one for each level, then more for long lines, far from each other.
 
     ``taken`` has the centres of everything else that is drawn, with half of their widths.
     """
@@ -325,14 +325,14 @@ def _written(
 
 
 def _is_free(place: tuple[float, float], half: float, other: tuple[float, float, float], apart: float) -> bool:
-    """Whether a number that is so wide stands free of another one: far away, and not over it."""
+    """Return whether a number that is so wide stands free of another one: far away, and not over it."""
     x, y, wide = other
     across, down = abs(place[0] - x), abs(place[1] - y)
     return math.hypot(across, down) > apart and (across > half + wide + _BETWEEN or down > _ROW)
 
 
 def _lowest(made: Contour, sweep: Sweep) -> tuple[list[Shape], list[tuple[float, float, float]]]:
-    """A cross where the value is lowest, if that is one place inside the picture; and the room that it takes."""
+    """Return a cross where the value is lowest, if that is one place inside the picture; and the room that it takes."""
     values = np.where(np.isfinite(sweep.values), sweep.values, np.inf)
     i, j = (int(k) for k in np.unravel_index(np.argmin(values), values.shape))
     inside = 0 < i < values.shape[0] - 1 and 0 < j < values.shape[1] - 1

@@ -31,7 +31,7 @@ class Curve(Framed):
     kind = "curve"
 
     def marks(self, reading: Reading) -> list[Shape]:
-        """The descent's steps, the tangent and the dot."""
+        """Return the descent's steps, the tangent and the dot."""
         k = self.along[0]
         x, value = reading.point[k], reading.chosen
         shapes = trail([self.place(row[k], row[-1]) for row in reading.path])
@@ -47,12 +47,12 @@ class Curve(Framed):
 
 
 def dot(x: float, y: float) -> Shape:
-    """Where one is."""
+    """Return where one is."""
     return {"tag": "circle", "class": "dot", "cx": _n(x), "cy": _n(y), "r": "6"}
 
 
 def trail(places: Sequence[tuple[float, float]]) -> list[Shape]:
-    """The steps of a descent, joined."""
+    """Return the steps of a descent, joined."""
     ends = [f"{_n(x)} {_n(near(y, TALL))}" for x, y in places]
     ways = (("trail", "".join(f"{'L' if k else 'M'}{end}" for k, end in enumerate(ends))),
             ("trail steps", "".join(f"M{end}h0" for end in ends)))  # fmt: skip
@@ -60,7 +60,7 @@ def trail(places: Sequence[tuple[float, float]]) -> list[Shape]:
 
 
 def curve(name: str, span: Span, sweep: Sweep) -> Curve:
-    """The picture of a function of one number, whose value is called ``name``."""
+    """Return the picture of a function of one number, whose value is called ``name``."""
     made = Curve(TALL, (0,), (), (span.low, span.high), range_of(sweep.values))
     points = [(*made.place(x, y), math.isfinite(y)) for x, y in zip(sweep.axes[0], sweep.values, strict=True)]
     if span.whole:

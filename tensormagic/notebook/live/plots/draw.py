@@ -23,13 +23,13 @@ _DESCRIPTIONS = {
 
 
 def described(parts: Sequence[Panel], name: str) -> str:
-    """What a picture shows, in words."""
+    """Return what a picture shows, in words."""
     words = "; ".join(_DESCRIPTIONS[part.kind].replace("{}", name) for part in parts)
     return f"{words[:1].upper()}{words[1:]}."
 
 
 def svg(parts: Sequence[Panel], title: str, description: str, reading: Reading) -> str:
-    """The picture at one point, as an SVG that stands alone."""
+    """Return the picture at one point, as an SVG that stands alone."""
     top, drawn = 0.0, ""
     for part in parts:
         drawn += f'<g transform="translate(0 {_n(top)})">{_panel(part, part.marks(reading))}</g>'
@@ -52,7 +52,7 @@ def svg(parts: Sequence[Panel], title: str, description: str, reading: Reading) 
 
 
 def _panel(part: Panel, marks: Sequence[Shape]) -> str:
-    """A panel's shapes clipped to the frame, with the marks and the names inside the frame on top."""
+    """Return a panel's shapes clipped to the frame, with the marks and the names inside the frame on top."""
     names = [s for s in part.shapes if "halo" in s["class"]]
     below = "".join(_drawn(s) for s in part.shapes if not s.get("inside") and s not in names)
     inner = "".join(_drawn(s) for s in (*part.shapes, *marks) if s.get("inside"))
@@ -71,7 +71,7 @@ def _drawn(shape: Shape) -> str:
 
 
 def _rules(colour: Callable[[str], str]) -> str:
-    """The rules that use colours; ``colour`` writes the colour of a name."""
+    """Return the rules that use colours; ``colour`` writes the colour of a name."""
     return "\n".join(
         (
             f".ground{{fill:{colour('ground')}}}",
@@ -112,7 +112,7 @@ _PLAIN = f"""text{{font-family:{FONT};font-size:12px;text-anchor:middle;unicode-
 
 
 def styled(scope: str) -> str:
-    """The style sheet of such pictures inside ``scope`` of a page."""
+    """Return the style sheet of such pictures inside ``scope`` of a page."""
     return scoped(f"{_PLAIN}\n{_rules(lambda name: f'var(--tm-{name})')}", scope)
 
 

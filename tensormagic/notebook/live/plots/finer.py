@@ -8,7 +8,7 @@ from tensormagic.notebook.live.sweep import Sweep
 
 
 def finer(sweep: Sweep, least: int) -> Sweep:
-    """The sweep at ``least`` points or more along both axes; its own points keep their values.
+    """Return the sweep at ``least`` points or more along both axes; its own points keep their values.
 
     Along each axis it is Hermite's cubic, with the slopes across that axis taken between as lines; without slopes it is linear.
     Where a corner of a square is nan, so is the square.

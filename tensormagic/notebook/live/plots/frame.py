@@ -56,18 +56,18 @@ class Reading:
 
     @property
     def chosen(self) -> float:
-        """The element that is looked at."""
+        """Return the element that is looked at."""
         return float(self.value.ravel()[self.element])
 
     @property
     def fallen(self) -> tuple[float, ...]:
-        """The values along the descent that ended at this point; empty if the point was moved since."""
+        """Return the values along the descent that ended at this point; empty if the point was moved since."""
         ends_here = len(self.path) and tuple(self.path[-1, :-1].tolist()) == self.point
         return tuple(self.path[:, -1].tolist()) if ends_here else ()
 
     @property
     def gradient(self) -> list[float]:
-        """The slopes of that element; empty if one of them is not finite."""
+        """Return the slopes of that element; empty if one of them is not finite."""
         if self.slopes is None:
             return []
         found = self.slopes.reshape(len(self.point), -1)[:, self.element].tolist()
@@ -95,16 +95,16 @@ class Panel:
     kind = ""
 
     def marks(self, reading: Reading) -> list[Shape]:
-        """What follows the point."""
+        """Return what follows the point."""
         del reading
         return []
 
     def places(self) -> dict[str, Any]:
-        """What the page places marks by."""
+        """Return what the page places marks by."""
         return {}
 
     def message(self) -> dict[str, Any]:
-        """What the page is told."""
+        """Return what the page is told."""
         told = {"kind": self.kind, "wide": WIDE, "tall": self.tall, "along": list(self.along)}
         return {**told, **self.places(), "shapes": list(self.shapes)}
 
@@ -122,24 +122,24 @@ class Framed(Panel):
         return LEFT, TOP, WIDE - LEFT - RIGHT, self.tall - TOP - BOTTOM
 
     def place(self, x: float, y: float) -> tuple[float, float]:
-        """Where a pair of numbers is in the picture."""
+        """Return where a pair of numbers is in the picture."""
         left, top, wide, tall = self.frame
         across = (x - self.x[0]) / (self.x[1] - self.x[0])
         up = (y - self.y[0]) / (self.y[1] - self.y[0])
         return left + wide * across, top + tall * (1 - up)
 
     def places(self) -> dict[str, Any]:
-        """What the page places marks by."""
+        """Return what the page places marks by."""
         return {"frame": list(self.frame), "x": list(self.x), "y": list(self.y)}
 
 
 def number(value: float) -> str:
-    """A number for people: six digits, and a minus that Python reads, as everywhere."""
+    """Return a number for people: six digits, and a minus that Python reads, as everywhere."""
     return f"{value or 0.0:.6g}"  # zero has no sign
 
 
 def listed(value: np.ndarray) -> str:
-    """A number, or the first few of an array."""
+    """Return a number, or the first few of an array."""
     if not value.ndim:
         return number(float(value))
     found = value.ravel().tolist()
@@ -148,7 +148,7 @@ def listed(value: np.ndarray) -> str:
 
 
 def indexed(name: str) -> str:
-    """A name or an expression, as it stands before an index."""
+    """Return a name or an expression, as it stands before an index."""
     try:
         whole = isinstance(ast.parse(name, mode="eval").body, ast.Name | ast.Attribute | ast.Subscript | ast.Call)
     except SyntaxError:  # one that is cut, or made of words
@@ -157,17 +157,17 @@ def indexed(name: str) -> str:
 
 
 def coordinate(value: float) -> str:
-    """A place in the picture."""
+    """Return a place in the picture."""
     return f"{value:.1f}".removesuffix(".0")
 
 
 def near(y: float, tall: float) -> float:
-    """A place that is at most a little outside the picture."""
+    """Return a place that is at most a little outside the picture."""
     return min(max(y, -2 * tall), 3 * tall)
 
 
 def label(words: str, wide: float, *, bold: bool = False) -> str:
-    """A name of the user's, as short as there is room."""
+    """Return a name of the user's, as short as there is room."""
     return shorten(clean(words, 60), wide, 12, bold=bold)
 
 
@@ -177,7 +177,7 @@ def text(words: str, x: float, y: float, style: str) -> Shape:
 
 
 def range_of(values: np.ndarray) -> tuple[float, float]:
-    """What a frame shows: all values, or nearly all where a few are far from the others."""
+    """Return what a frame shows: all values, or nearly all where a few are far from the others."""
     found = values[np.isfinite(values)].clip(-_FARTHEST, _FARTHEST)
     if not found.size:
         return 0.0, 1.0
@@ -192,7 +192,7 @@ def range_of(values: np.ndarray) -> tuple[float, float]:
 
 
 def axes(made: Framed, across: str, up: str) -> list[Shape]:
-    """The axes of a frame, with ticks at round numbers and labels."""
+    """Return the axes of a frame, with ticks at round numbers and labels."""
     left, top, wide, tall = made.frame
     n = coordinate
     shapes: list[Shape] = [{"tag": "path", "class": "axis", "d": f"M{n(left)} {n(top)}v{n(tall)}h{n(wide)}"}]
@@ -215,7 +215,7 @@ def axes(made: Framed, across: str, up: str) -> list[Shape]:
 
 
 def height(name: str) -> str:
-    """What the upright side counts: the value by its name; an expression that is too long for that stands in the line above."""
+    """Return what the upright side counts: the value by its name; an expression that is too long for that stands in the line above."""
     return name if name.isidentifier() or label(name, _NAME, bold=True) == name else "value"
 
 
@@ -236,6 +236,6 @@ def ticks(low: float, high: float) -> list[float]:
 
 
 def squares(places: Sequence[tuple[float, float]], side: float) -> str:
-    """A path of squares with these corners."""
+    """Return a path of squares with these corners."""
     n = coordinate
     return "".join(f"M{n(x)} {n(y)}h{n(side)}v{n(side)}h{n(-side)}z" for x, y in places)

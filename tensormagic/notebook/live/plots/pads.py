@@ -32,11 +32,11 @@ class Bars(Panel):
     kind = "bars"
 
     def marks(self, reading: Reading) -> list[Shape]:
-        """A bar and a number for each."""
+        """Return a bar and a number for each."""
         return [s for row, k in enumerate(self.along) if reading.gradient for s in self._bar(row, reading.gradient[k])]
 
     def places(self) -> dict[str, Any]:
-        """What the page places marks by."""
+        """Return what the page places marks by."""
         return {"scale": list(self.scale), "row": ROW, "middle": MIDDLE, "half": HALF}
 
     def _bar(self, row: int, slope: float) -> list[Shape]:
@@ -74,7 +74,7 @@ class Columns(Panel):
     kind = "columns"
 
     def marks(self, reading: Reading) -> list[Shape]:
-        """Each number, and each slope."""
+        """Return each number, and each slope."""
         shapes: list[Shape] = []
         step = ACROSS / len(self.along)
         zero = self.up(min(max(0.0, self.y[0]), self.y[1]))
@@ -93,19 +93,19 @@ class Columns(Panel):
         return shapes
 
     def places(self) -> dict[str, Any]:
-        """What the page places marks by."""
+        """Return what the page places marks by."""
         frame = [LEFT, ACROSS, *VALUES, *SLOPES]
         return {"frame": frame, "y": list(self.y), "scale": self.scale}
 
     def up(self, value: float) -> float:
-        """How far from the top a number is."""
+        """Return how far from the top a number is."""
         return VALUES[0] + VALUES[1] * (1 - (value - self.y[0]) / (self.y[1] - self.y[0]))
 
 
 def columns(
     name: str, parameter: Parameter, along: Sequence[int], spans: Sequence[Span], scale: Sequence[float]
 ) -> Columns:
-    """A vector that is dragged, and the slopes of ``name`` along its numbers."""
+    """Return a vector that is dragged, and the slopes of ``name`` along its numbers."""
     low, high = min(spans[k].low for k in along), max(spans[k].high for k in along)
     steepest = max((scale[k] for k in along), default=0.0) if scale else 0.0
     made = Columns(SLOPES[0] + SLOPES[1] + 26 if steepest else SLOPES[0] - 6, tuple(along), (), (low, high), steepest)
@@ -154,11 +154,11 @@ class Cells(Panel):
 
     @property
     def side(self) -> float:
-        """The side of a cell."""
+        """Return the side of a cell."""
         return max(min(GRID[1] / self.grid[1], GRID[1] / self.grid[0], LARGEST), SMALLEST)
 
     def marks(self, reading: Reading) -> list[Shape]:
-        """Each number, and each slope."""
+        """Return each number, and each slope."""
         numbers = [reading.point[k] for k in self.along]
         shapes = self._filled(GRID[0], numbers, self.most)
         if reading.gradient and self.scale:
@@ -180,7 +180,7 @@ class Cells(Panel):
         return shapes
 
     def places(self) -> dict[str, Any]:
-        """What the page places marks by."""
+        """Return what the page places marks by."""
         told = {"grid": list(self.grid), "most": self.most, "scale": self.scale, "side": self.side}
         return {**told, "lefts": [GRID[0], GRID[2]], "top": _TOP, "words": _WORDS}
 
@@ -190,14 +190,14 @@ _WORDS = 38.0  # the smallest cell that holds its number
 
 
 def short(value: float) -> str:
-    """A number of two digits."""
+    """Return a number of two digits."""
     return number(float(f"{value:.2g}"))
 
 
 def cells(
     name: str, parameter: Parameter, along: Sequence[int], spans: Sequence[Span], scale: Sequence[float]
 ) -> Cells:
-    """A matrix that is dragged, and the slopes of ``name`` along its numbers."""
+    """Return a matrix that is dragged, and the slopes of ``name`` along its numbers."""
     most = max(max(abs(spans[k].low), abs(spans[k].high)) for k in along)
     steepest = max((scale[k] for k in along), default=0.0) if scale else 0.0
     rows, wide = parameter.shape

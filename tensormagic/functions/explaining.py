@@ -17,7 +17,7 @@ from tensormagic.functions.accuracy import Errors, Measure, NotMeasuredError, ov
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.rewriting.driver import Firing, Log
+from tensormagic.ir.rewriting.log import Firing, Log
 from tensormagic.ir.rewriting.rule_text import AS_ACCURATE, LEVEL_WORDS, expression
 from tensormagic.ir.site import Lens
 from tensormagic.ir.size import evaluate

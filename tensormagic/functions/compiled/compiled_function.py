@@ -16,12 +16,13 @@ from tensormagic import session
 from tensormagic.capture.errors import errstate, floating
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.values.value import Tensor
+from tensormagic.functions.array_members import code_of
 from tensormagic.functions.calls.out_arguments import arrays_for, check_shapes, filled, fits, usable
 from tensormagic.functions.calls.quick_key import Calls
 from tensormagic.functions.compiled.memory_and_cost import Memory, Sizes, Work, memory_of, numbers_of, sizes_of, work_of
 from tensormagic.functions.compiled.origin import made_here
 from tensormagic.functions.reads.record import Record, same
-from tensormagic.functions.tracing import COMPILE, Traced, code_of, stands_for_array
+from tensormagic.functions.tracing import COMPILE, Traced, stands_for_array
 from tensormagic.functions.travel import Made, sealed
 from tensormagic.ir.errors import ArgumentError, DeviceError, GuardError, MemoryShortError
 from tensormagic.ir.graph import Graph

@@ -6,7 +6,7 @@ import gc
 import operator
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -16,76 +16,11 @@ from tensormagic.ir.cost import cost
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make, rebuild, topological
 from tensormagic.ir.rewriting.judged import always_lighter, never_dear
+from tensormagic.ir.rewriting.log import Firing, Log, Withheld
 from tensormagic.ir.rewriting.rules import Found, Rule
 from tensormagic.ir.rewriting.table import Matches, Table
 from tensormagic.ir.rewriting.uses import Claims, Reach, Uses, Whole, absorbed, inside, made_by, origins_of, residue
 from tensormagic.ir.rewriting.weights import lighter
-from tensormagic.ir.site import Site
-
-
-@dataclass(eq=False, slots=True)
-class Firing:
-    """One use of a rule: the node, its replacement, the user's lines, and the ``parts`` (original nodes) whose rounding it absorbed.
-
-    ``results`` are those of the graph afterwards, for a rewrite of the whole graph at once, such as that of loops.
-    """
-
-    rule: Rule
-    before: Node
-    after: Node
-    sites: tuple[Site, ...]
-    parts: tuple[Node, ...] = ()
-    results: tuple[Node, ...] = ()
-
-    def __str__(self) -> str:
-        lines = ", ".join(dict.fromkeys(map(str, self.sites)))
-        extends = f": {self.rule.extends}" if self.rule.extends else ""
-        return f"{self.rule.name}{f' ({lines})' if lines else ''}{extends}"
-
-
-@dataclass(frozen=True, eq=False)
-class Withheld:
-    """A rule that matched but was not used: ``shared`` is the node that prevented it, ``why`` the reason.
-
-    ``free`` is the set of results that would have allowed it, as bits.
-    """
-
-    rule: Rule
-    node: Node
-    shared: Node
-    sites: tuple[Site, ...]
-    why: str = ""
-    free: int = 0
-
-    def __str__(self) -> str:
-        lines = ", ".join(dict.fromkeys(map(str, self.sites)))
-        return f"withheld: {self.rule.name}{f' ({lines})' if lines else ''}: {self.shared.op.name} {self.why}"
-
-
-@dataclass
-class Log:
-    """The rules that fired and those that were withheld during a rewriting."""
-
-    fired: list[Firing] = field(default_factory=list)
-    withheld: list[Withheld] = field(default_factory=list)
-
-    @property
-    def notable(self) -> list[Firing]:
-        """The rules that fired, without housekeeping."""
-        return [f for f in self.fired if not f.rule.quiet]
-
-    @property
-    def assumptions(self) -> list[str]:
-        """The assumptions of the rules that fired, and where they fired."""
-        return list(dict.fromkeys(_assumption(f) for f in self.fired if f.rule.assumptions))
-
-
-def _assumption(firing: Firing) -> str:
-    lines = ", ".join(dict.fromkeys(map(str, firing.sites)))
-    return f"{' and '.join(firing.rule.assumptions)}: {firing.rule.name}{f', {lines}' if lines else ''}"
-
-
-# the driver -----------------------------------------------------------------------------------------------------------
 
 
 def rewrite_nodes(

@@ -10,7 +10,7 @@ from pathlib import Path
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
-from tensormagic.ir.rewriting.driver import Firing
+from tensormagic.ir.rewriting.log import Firing
 from tensormagic.ir.rewriting.rules import Rule
 from tensormagic.ir.site import Site
 from tensormagic.ops.opaque import ITEM

@@ -10,8 +10,9 @@ from types import ModuleType
 from tensormagic.config import config, parted
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.rewriting.driver import Firing, Log, Withheld, rewrite_graph
+from tensormagic.ir.rewriting.driver import rewrite_graph
 from tensormagic.ir.rewriting.driver import rewrite_nodes as _rewrite_nodes
+from tensormagic.ir.rewriting.log import Firing, Log, Withheld
 from tensormagic.ir.rewriting.rules import LEVELS, Rule
 from tensormagic.ir.rewriting.table import Table
 from tensormagic.ops.effects.raising import AFTER

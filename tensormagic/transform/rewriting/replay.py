@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
-from tensormagic.ir.rewriting.driver import Firing, rewrite_graph
+from tensormagic.ir.rewriting.driver import rewrite_graph
+from tensormagic.ir.rewriting.log import Firing
 from tensormagic.ir.rewriting.rules import Found, Rule
 from tensormagic.ir.rewriting.table import Table
 

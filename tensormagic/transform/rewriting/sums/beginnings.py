@@ -24,7 +24,7 @@ from tensormagic.ir.facts import not_negative
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.rewriting.roundings import cancels
 from tensormagic.ir.rewriting.rules import bare
-from tensormagic.ir.rewriting.within import ops_within
+from tensormagic.ir.rewriting.within import ops_within, within
 from tensormagic.ops.scalars.scalar import (
     absolute,
     add,
@@ -80,10 +80,12 @@ _DEEP = 8
 class _Beginnings(Reading):
     """Nodes as quotients of polynomials, with functions replaced by their leading terms up to ``order`` and a remainder atom.
 
+    ``equal`` says that the sides cancel where operands are equal, as roots of products and their factors do.
     ``near`` holds the conditions under which this is good; ``rests`` maps each remainder atom to its text.
     """
 
     order: int = 1
+    equal: bool = False
     near: dict[Node, None] = field(default_factory=dict[Node, None])
     rests: dict[Node, Node] = field(default_factory=dict[Node, Node])
 
@@ -140,6 +142,7 @@ def _is_accurate(node: Node) -> bool:
 
 
 _PRODUCTS = frozenset((multiply, divide, negative, square))
+_ROOTS = ops_within(("sqrt",))
 
 
 def _less_one(base: Node) -> Node | None:
@@ -216,13 +219,29 @@ def _root(of: _Beginnings, text: Node, depth: int) -> Quotient | None:
         more = _linear_or_product(text.args[0])  # (1 - x) * (1 + x)
     meant = None if more is None else of.small(more, depth)
     if more is None or meant is None:
-        return None
+        return _mean(of, text, depth)
     of.up_to(more)
     rise = of.one(more / (1 + text))  # r for sqrt(1 + u): u is 2 * r + r**2
     if of.order == 1:
         return of.total(of.number(1), rise)
     half = Fraction(1, 2)
     return of.total(of.number(1), of.times(meant, half), of.times(product(rise, rise), -half))
+
+
+def _mean(of: _Beginnings, root: Node, depth: int) -> Quotient | None:
+    """Return ``sqrt(p * q)`` as the mean of ``p`` and ``q`` less what goes with the square of their difference, or None."""
+    inner = bare(root.args[0])
+    if inner.op is not multiply or not of.equal:
+        return None
+    p, q = inner.args
+    apart = sum_of(p).minus(sum_of(q)).node()
+    if not isinstance(apart, Node) or not _is_accurate(apart):
+        return None
+    size = (p + q) + 2 * root
+    of.near[less(absolute(apart), size * 0.25)] = None
+    half = Fraction(1, 2)
+    rest = of.one(apart * (apart / size))
+    return of.total(of.times(of.of(p, depth), half), of.times(of.of(q, depth), half), of.times(rest, -half))
 
 
 def _linear_or_product(base: Node) -> Node | None:
@@ -313,9 +332,14 @@ def by_beginnings(a: Node, b: Node) -> Apart | None:
     """
     leaves = _leaves(a, b) or []
     places = list(_cancelling(a, b, _near_zero(leaves)))
-    if not places:
+    roots = bool((within(a) | within(b)) & _ROOTS)
+    if not places and not roots:
         return None
     equal = list(_cancelling(a, b, _near_each_other(leaves)))
+    if equal and roots and (means := _by_order(a, b, 1, [*places, *equal], equal=True)) is not None:
+        return replace(means, rough=True)
+    if not places:
+        return None
     found = _first(a, b, [*places, *equal])
     if found is None:
         found = _first(a, b, places) if equal else None
@@ -386,9 +410,9 @@ def _leaves(*sides: Node) -> list[Node] | None:
     return [*found] if begins else None
 
 
-def _by_order(a: Node, b: Node, order: int, places: list[_Numbers]) -> Apart | None:
+def _by_order(a: Node, b: Node, order: int, places: list[_Numbers], *, equal: bool = False) -> Apart | None:
     """Return the form with leading terms up to ``order``, if its terms cancel at none of these places, or None."""
-    reading = _Beginnings(order=order)
+    reading = _Beginnings(order=order, equal=equal)
     found = over_one(reading, a, b)
     if found is None or not reading.near or not all(_is_better(reading, *found, at) for at in places):
         return None

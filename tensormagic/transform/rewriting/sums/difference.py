@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, topological
 from tensormagic.ir.rewriting.rules import bare
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars.scalar import (
@@ -19,7 +19,6 @@ from tensormagic.ops.scalars.scalar import (
     add,
     cos,
     divide,
-    exp,
     expm1,
     hypot,
     isfinite,
@@ -28,7 +27,6 @@ from tensormagic.ops.scalars.scalar import (
     log1p,
     logical_and,
     multiply,
-    power,
     sigmoid,
     sin,
     sinh,
@@ -39,13 +37,20 @@ from tensormagic.ops.scalars.scalar import (
 from tensormagic.ops.scalars.special import erf, erfc, xlogy
 from tensormagic.transform.rewriting.sums.expansions import less_beginning
 from tensormagic.transform.rewriting.sums.forms import FORMS, Image, both, image, inverse, kind, over_one, within
+from tensormagic.transform.rewriting.sums.one_in_place_of_another import are_of, found_in, same
+from tensormagic.transform.rewriting.sums.powers_apart import (
+    by_exponents,
+    is_any_power,
+    of_one_base,
+    of_power_and_exponential,
+    of_whole_powers,
+)
 from tensormagic.transform.rewriting.sums.rationals import over_common
 from tensormagic.transform.rewriting.sums.terms import (
     Apart,
     Sum,
     difference,
     key_of,
-    log_of_quotient,
     number_of,
     raised,
     sum_of,
@@ -58,12 +63,12 @@ _DEEP = 3
 def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
     """Return ``a - b`` in a form without cancellation, or None if the plain difference is as good."""
     sides = raised(a), raised(b)
-    if depth and (found := _of_power_and_exponential(a, b, sides)) is not None:
+    if depth and (found := of_power_and_exponential(a, b, sides)) is not None:
         return found
     if depth and (found := _of_product_and_factor(a, b)) is not None:
         return found
     if not _are_alike(*sides):
-        return None
+        return _of_inverse_function(a, b, sides, depth) if depth else None
     first, second = image(a), image(b)
     found = _of_roots(a, first, b, second)
     if found is None and depth and bare(a).op in _FACTORS:
@@ -71,7 +76,7 @@ def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
     if found is not None:
         return found
     images = _of_one_function(a, first, b, second)
-    return _of_one_base(a, b, sides) if images is None else _of_arguments(a, b, *images, depth)
+    return of_one_base(a, b, sides) if images is None else _of_arguments(a, b, *images, depth)
 
 
 def _are_alike(a: Node, b: Node) -> bool:
@@ -97,7 +102,7 @@ def _of_arguments(a: Node, b: Node, first: Image, second: Image, depth: int) -> 
     if first.name == "exp" and not len(first.meant.minus(second.meant.times(-1))):
         return None  # a hyperbolic sine
     if inner is None or (_is_as_written(a, b, first) and not (inner.known or inner.near is not None)):
-        return _by_exponents(a, b) or _of_whole_powers(first, second)
+        return by_exponents(a, b) or of_whole_powers(first, second)
     value, near = FORMS[first.name](first, second, inner)
     if rest := second.rest - first.rest:
         value = value + float(rest)
@@ -111,42 +116,34 @@ def _of_arguments(a: Node, b: Node, first: Image, second: Image, depth: int) -> 
 def _is_as_written(a: Node, b: Node, of: Image) -> bool:
     """Return whether a form only pays if more is known of the arguments' difference than its text."""
     whole = number_of(bare(a)) is not None or number_of(bare(b)) is not None
-    return whole or (of.name in _WRITTEN and not _is_any_power(of))
+    return whole or (of.name in _WRITTEN and not is_any_power(of))
 
 
-def _of_power_and_exponential(a: Node, b: Node, sides: tuple[Node, Node]) -> Apart | None:
-    """Return ``x ** y - exp(z)`` by ``y * log(x) - z``, or None if this has no accurate form; ``sides`` are both as written."""
-    if (sides[0].op, sides[1].op) not in {(power, exp), (exp, power)}:
-        return None
-    exponents = [n.args[1] * log(n.args[0]) if n.op is power else n.args[0] for n in sides]
-    series = less_beginning(subtract(*exponents), a.type.dtype)
-    if series is None:
-        return None
-    near = logical_and(series.near, less(absolute(series.value), 0.5))
-    base = next(n.args[0] for n in sides if n.op is power)
-    near = logical_and(near, logical_and(less(0, base), isfinite(b)))
-    return Apart(
-        b * expm1(where(near, series.value, 0)),
-        near,
-        (*(n for n in (bare(a), bare(b), bare(base)) if n.args),),
-        known=True,
-    )
+_INVERSES = {
+    **{f"arc{name}": name for name in ("sin", "tan", "sinh", "tanh")},
+    **{name: f"arc{name}" for name in ("sinh", "tanh")},
+    "log": "exp",
+}
+"""Functions of which a number may be a value, and of what: of the function that is their inverse, at it."""
+_TURNING = frozenset(("arcsin", "arctan"))
+"""Those for which it has to be an angle of less than a quarter of a turn."""
 
 
-def _of_one_base(a: Node, b: Node, sides: tuple[Node, Node]) -> Apart | None:
-    """Return the difference of two powers of one base, as ``(x / y)**12 - (x / y)**6``, by the lower power and ``expm1``; else None.
-
-    Exponents less than 1 apart are left: ``x**(y + 1) - x**y`` is a factor times a difference.
-    """
-    if any(n.op is not power for n in sides) or not _same(*(n.args[0] for n in sides)):
-        return None
-    rest, base = sum_of(sides[0].args[1]).minus(sum_of(sides[1].args[1])), bare(sides[0].args[0])
-    if rest.terms or abs(rest.number) <= 1:
-        return None
-    logarithm = log_of_quotient(*base.args) if base.op is divide else log(base)
-    rise = logarithm * float(rest.number)
-    near = logical_and(less(absolute(rise), 0.5), isfinite(b))
-    return Apart(b * expm1(where(near, rise, 0)), near, (bare(a),), known=True)
+def _of_inverse_function(a: Node, b: Node, sides: tuple[Node, Node], depth: int) -> Apart | None:
+    """Return ``x - f(u)`` by ``g(x) - u``, where ``g`` is the inverse of ``f`` and ``g(x)`` is within ``u``; else None."""
+    for node, other, inner in ((a, b, sides[1]), (b, a, sides[0])):
+        inverse_ = _INVERSES.get(inner.op.name)
+        at = None if inverse_ is None else found_in(inner.args[0], inverse_, bare(node))
+        of = None if at is None else image(other)
+        if at is None or of is None:
+            continue
+        own = Image(node, of.name, at, sum_of(at))
+        found = _of_arguments(a, b, *((own, of) if node is a else (of, own)), depth)
+        if found is None or not found.known:
+            return None
+        near = both(found.near, within(node, 1.5) if of.name in _TURNING else None, isfinite(at))
+        return replace(found, near=near) if isinstance(near, Node) else None
+    return None
 
 
 def _of_product_and_factor(a: Node, b: Node) -> Apart | None:
@@ -161,37 +158,6 @@ def _of_product_and_factor(a: Node, b: Node) -> Apart | None:
         if bare(v) is factor and bare(u).op.name in _FROM_ONE:
             found = known(u, constant(1.0))
             return found and replace(found, value=sign * v * found.value, parts=(product, *found.parts))
-    return None
-
-
-def _is_any_power(of: Image) -> bool:
-    """Return whether it is a power with an exponent that is not an integer."""
-    n = number_of(of.more) if isinstance(of.more, Node) else None
-    return of.name == "power" and (n is None or n.denominator != 1)
-
-
-def _by_exponents(a: Node, b: Node) -> Apart | None:
-    """Return ``x ** y - 1`` as ``expm1(y * log(x))``, or None if the sides are not of this form."""
-    for u, v, sign in ((a, b, 1), (b, a, -1)):
-        inner = bare(u)
-        if inner.op.name == "power" and number_of(bare(v)) == 1:
-            base = bare(inner.args[0])
-            rise = inner.args[1] * (log_of_quotient(*base.args) if base.op is divide else log(inner.args[0]))
-            return Apart(expm1(rise) * sign, less(absolute(rise), 0.5), (inner,), known=True)
-    return None
-
-
-def _of_whole_powers(a: Image, b: Image) -> Apart | None:
-    """Return ``x**4 - y**4`` or ``x**3 - y**3`` by their factors, or None for other powers."""
-    if a.name != "power" or a.argument is None or b.argument is None or not isinstance(a.more, Node):
-        return None
-    n, x, y = number_of(a.more), a.argument, b.argument
-    parts = (bare(a.node), bare(b.node))
-    if n == 4:
-        return Apart((x - y) * (x + y) * (square(x) + square(y)), None, parts)
-    if n == 3:
-        near = less(absolute(x - y), absolute(y) * 0.5)
-        return Apart((x - y) * (square(x) + x * y + square(y)), near, parts)
     return None
 
 
@@ -338,14 +304,14 @@ def _of_products_alike(rest: Sum) -> Apart | None:
 
 
 def _by_common_factor(u: Node, v: Node) -> Node | float | None:
-    if u.op is divide and v.op is divide and _same(u.args[1], v.args[1]):
+    if u.op is divide and v.op is divide and same(u.args[1], v.args[1]):
         top = sum_of(u.args[0]).minus(sum_of(v.args[0])).node()
         return top / u.args[1]
     if u.op is not multiply or v.op is not multiply:
         return None
     for p, q in (u.args, u.args[::-1]):
         for r, s in (v.args, v.args[::-1]):
-            if _same(p, r):
+            if same(p, r):
                 return sum_of(q).minus(sum_of(s)).node() * p
     return None
 
@@ -410,7 +376,7 @@ def _of_products(a: Node, b: Node, depth: int) -> Apart | None:
     if left.op is not right.op and {left.op, right.op} != {multiply, xlogy}:
         return None
     if left.op is divide:
-        top = factors_apart(left.args[0], right.args[0], depth) if _same(left.args[1], right.args[1]) else None
+        top = factors_apart(left.args[0], right.args[0], depth) if same(left.args[1], right.args[1]) else None
         if top is None:
             return _of_quotients(left, right, depth)
         return Apart(top.value / left.args[1], top.near, (left, right, *top.parts), known=True)
@@ -418,20 +384,22 @@ def _of_products(a: Node, b: Node, depth: int) -> Apart | None:
     for u, v in (first, first[::-1]):
         for r, s in (second, second[::-1]):
             one, two = factors_apart(u, r, depth), factors_apart(v, s, depth)
-            if _are_of(u, v, r, s):  # x * f(x) beside y * f(y)
+            if are_of(u, v, r, s):  # x * f(x) beside y * f(y)
                 one, two = Apart(u - r), apart(v, s, depth - 1)
             if one is not None and two is not None:
                 found = _by_factors(a, (u, v, r, s), one, two)
-                return replace(found, parts=(left, right, *one.parts, *two.parts), known=True)
+                stays = set(topological([n for n in (found.value, found.near) if isinstance(n, Node)]))
+                parts = (left, right, *(n for n in (*one.parts, *two.parts) if n not in stays))
+                return replace(found, parts=parts, known=True)
     return None
 
 
 def _of_quotients(left: Node, right: Node, depth: int) -> Apart | None:
     """Return ``f(x) / x - f(y) / y`` or ``x / f(x) - y / f(y)`` by the differences of both sides, or None for other quotients."""
     (u, v), (r, s) = left.args, right.args
-    if _are_of(v, u, s, r):
+    if are_of(v, u, s, r):
         one, two = apart(u, r, depth - 1), Apart(v - s)
-    elif _are_of(u, v, r, s):
+    elif are_of(u, v, r, s):
         one, two = Apart(u - r), apart(v, s, depth - 1)
     else:
         return None
@@ -443,12 +411,6 @@ def _of_quotients(left: Node, right: Node, depth: int) -> Apart | None:
     return Apart((terms[0] - terms[1]) / v, near if isinstance(near, Node) else None, parts, known=True)
 
 
-def _are_of(u: Node, v: Node, r: Node, s: Node) -> bool:
-    """Return whether ``v`` and ``s`` are the same function of ``u`` and of ``r``."""
-    f, g = bare(v), bare(s)
-    return f.op is g.op and len(f.args) == len(g.args) == 1 and _same(f.args[0], u) and _same(g.args[0], r)
-
-
 def _factors(product: Node) -> tuple[Node, ...]:
     x, y = product.args
     return (x, log(y)) if product.op is xlogy else (x, y)
@@ -456,22 +418,28 @@ def _factors(product: Node) -> tuple[Node, ...]:
 
 def _by_factors(a: Node, factors: tuple[Node, Node, Node, Node], one: Apart, two: Apart) -> Apart:
     u, v, r, s = factors
-    if _same(u, r):
+    if same(u, r):
         return Apart(u * two.value, two.near)
-    if _same(v, s):
+    if same(v, s):
         return Apart(one.value * v, one.near)
     terms = one.value * v, r * two.value
-    near = both(*(within(t, absolute(a) * 0.5) for t in terms), one.near, two.near)
-    return Apart(terms[0] + terms[1], near if isinstance(near, Node) else None, rough=True)
+    value = terms[0] + terms[1]
+    near = both(*(within(t, absolute(a) * 0.5) for t in terms), one.near, two.near, _has_digits(value, terms))
+    return Apart(value, near if isinstance(near, Node) else None, rough=True)
 
 
-def _same(a: Node, b: Node) -> bool:
-    return bare(a) is bare(b)
+def _has_digits(value: Node, terms: Iterable[Node | float]) -> Node:
+    """Return whether a sum is more than the roundings of its terms."""
+    size = reduce(add, [absolute(t) if isinstance(t, Node) else abs(t) for t in terms])
+    return less(size * (_ROUNDINGS * float(np.finfo(value.type.dtype.type).eps)), absolute(value))
+
+
+_ROUNDINGS = 2.0**8
 
 
 def factors_apart(a: Node, b: Node, depth: int) -> Apart | None:
     """Return the difference of two factors with common terms: of sums by their terms, of functions by their arguments; else None."""
-    if _same(a, b):
+    if same(a, b):
         return Apart(0.0, known=True)
     first, second = sum_of(a), sum_of(b)
     rest = first.minus(second)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 
 Powers = tuple[int, ...]
 Polynomial = dict[Powers, Fraction | int]
@@ -38,7 +39,8 @@ def factored(p: Mapping[Powers, Fraction | int]) -> Factored | None:
     if len(own) == 1 or (len(own) == 2 and len(degrees) == 1):
         return _by_roots(p, own)
     factors, rest = _by_variables(p, own)
-    return Factored(Fraction(1), factors, rest) if factors else None
+    more, rest = _by_equal_numbers(rest, own)
+    return Factored(Fraction(1), (*factors, *more), rest) if factors or more else None
 
 
 def _by_variables(
@@ -59,6 +61,40 @@ def _by_variables(
             found.append(({one: 1, nothing: -roots.pop()}, 1))
             left = dict(times)
     return tuple(found), left
+
+
+def _by_equal_numbers(p: Polynomial, own: list[int]) -> tuple[list[tuple[Polynomial, int]], Polynomial]:
+    """Return the factors ``x - y``, ``x + y``, ``x - 1`` and ``x + 1`` of a polynomial of several variables, and the rest."""
+    size = len(next(iter(p)))
+    ones = [tuple(int(m == k) for m in range(size)) for k in range(size)]
+    pairs = [*combinations(own, 2), *((k, None) for k in own)]
+    found: list[tuple[Polynomial, int]] = []
+    for k, m in pairs:
+        for sign in (1, -1):
+            times = 0
+            while len(p) > 1 and (rest := _over_difference(p, k, m, sign)) is not None:
+                p, times = rest, times + 1
+            if times:
+                found.append(({ones[k]: 1, (0,) * size if m is None else ones[m]: -sign}, times))
+    return found, p
+
+
+def _over_difference(p: Polynomial, k: int, m: int | None, sign: int) -> Polynomial | None:
+    """Return a polynomial over ``x_k - sign * x_m``, or ``x_k - sign`` without ``m``, or None if that is no factor of it."""
+    rows: dict[int, Polynomial] = {}
+    for powers, c in p.items():
+        rows.setdefault(powers[k], {})[_without(powers, k)] = c
+    found: Polynomial = {}
+    carried: Polynomial = {}
+    for power in range(max(rows), -1, -1):
+        for powers, c in rows.get(power, {}).items():
+            carried[powers] = carried.get(powers, 0) + c
+        carried = {powers: c for powers, c in carried.items() if c}
+        if not power:
+            return None if carried else found
+        found.update({(*q[:k], power - 1, *q[k + 1 :]): c for q, c in carried.items()})
+        carried = {q if m is None else (*q[:m], q[m] + 1, *q[m + 1 :]): c * sign for q, c in carried.items()}
+    return None
 
 
 def _without(powers: Powers, k: int) -> Powers:

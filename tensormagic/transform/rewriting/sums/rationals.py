@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import reduce
 from itertools import permutations
@@ -136,10 +136,24 @@ class Reading:
             if not value:
                 raise TooLarge
             return Quotient({k: Fraction(c) / value**power for k, c in top.top.items()}, top.below)
-        if below.below or not below.top:
+        if not below.top:
             raise TooLarge
+        if below.below:  # 1 / (1 / x - 1 / y)
+            return self._over_quotient(top, below, power)
         self._factors[inner] = below.top
         return Quotient(top.top, top.below + Counter({inner: power}))
+
+    def _over_quotient(self, top: Quotient, below: Quotient, power: int) -> Quotient:
+        """Return ``top / below`` for a quotient ``below`` whose numerator is a sum or difference of two numbers."""
+        inner = as_node(below.top, self.atoms)
+        if not is_exact(below.top) or not _are_given(below.top, self.atoms) or not isinstance(inner, Node):
+            raise TooLarge
+        self._factors[inner] = below.top
+        found = top.top
+        for factor in below.below.elements():
+            for _ in range(power):
+                found = multiplied(found, self._factors[factor] if factor in self._factors else self.atom(factor))
+        return Quotient(found, top.below + Counter({inner: power}))
 
     def sum(self, a: Quotient, b: Quotient, times: int) -> Quotient:
         """Return ``a + times * b`` over their common denominator."""
@@ -384,7 +398,7 @@ def _quotient(top: Node | float, factors: list[Node], below: Counter[Node]) -> N
 def _of_functions(core: Polynomial, atoms: list[Node], known: Callable[[Node, Node], Apart | None]) -> Apart | None:
     """Return a numerator of two terms as a known difference, or None."""
     if len(core) != 2:
-        return None
+        return _of_root(core, atoms, known)
     (p, c), (q, d) = core.items()
     if c * d > 0:
         return None
@@ -396,6 +410,21 @@ def _of_functions(core: Polynomial, atoms: list[Node], known: Callable[[Node, No
         return found
     value = -found.value if factor == -1 else found.value * factor
     return Apart(value, found.near, found.parts, known=True, local=found.local)
+
+
+def _of_root(core: Polynomial, atoms: list[Node], known: Callable[[Node, Node], Apart | None]) -> Apart | None:
+    """Return a numerator of a root, or two multiplied, and other terms as a known difference: ``1 - (x * y + z) / sqrt(u)``; else None."""
+    roots = [k for k, atom in enumerate(atoms) if atom.op.name == "sqrt"]
+    of_roots = [powers for powers in core if any(powers[k] for k in roots)]
+    if len(of_roots) != 1 or abs(core[of_roots[0]]) != 1:
+        return None
+    if max(of_roots[0]) > 1 or any(power for k, power in enumerate(of_roots[0]) if k not in roots):
+        return None
+    sign = int(core[of_roots[0]])
+    rest = as_node({powers: -sign * c for powers, c in core.items() if powers != of_roots[0]}, atoms)
+    root = monomial(of_roots[0], 1, atoms)
+    found = known(root, rest) if isinstance(root, Node) and isinstance(rest, Node) else None
+    return found if found is None or sign > 0 else replace(found, value=-found.value)
 
 
 def _dear(

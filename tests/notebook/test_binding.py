@@ -193,3 +193,31 @@ def test_a_name_that_is_bound_once_needs_no_word(notebook, name):
     with warnings.catch_warnings(action="error"):
         notebook.ok(f"%%tensor -q --grad q\n{cell}")
     assert float(notebook["grad_q"]) == pytest.approx(slope)
+
+
+BLOCKS = ["for k in range(3):", "for k in X[0]:", "if X[0, 0] < 9:", "while n > 0:", "try:"]
+BINDING = {
+    "a class": ("match point:\n    case Point(p=found): pass", "found"),
+    "a part of a class": ("match point:\n    case Point(p=float() as found): pass", "found"),
+    "a sequence": ("match (n, 2, 3):\n    case (_, *found): pass", "found"),
+    "a mapping": ("match {'a': 1, 'b': n}:\n    case {'a': 1, **found}: pass", "found"),
+    "one of two": ("match n:\n    case 5: pass\n    case found: pass", "found"),
+    "an expression in a comprehension": ("made = [last := v for v in X[0]]", "last"),
+    "an expression in a nested one": ("made = [[(last := v) for v in row] for row in X[:2]]", "last"),
+    "an expression in a condition": ("made = sum(v for v in X[0] if (last := v) < 9)", "last"),
+}
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("kind", BINDING)
+def test_patterns_and_expressions_in_blocks_bind_names(notebook, block, kind):
+    text, name = BINDING[kind]
+    lines = "\n    ".join(text.split("\n"))
+    cell = f"{block}\n    {lines}\n    n = n - 1" + "\nfinally: pass" * (block == "try:")
+    found = []
+    for magic in ("", "%%tensor -q\n"):
+        notebook.ok("import collections\nPoint = collections.namedtuple('Point', 'p q')\npoint, n = Point(1.5, 2), 2.0")
+        notebook.ok(f"{magic}{cell}")
+        found.append(form(notebook[name]))
+        del notebook.shell.user_ns[name]
+    assert [*difference(*found)] == []

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tensormagic.capture.inputs.items import with_items
 from tensormagic.capture.numbers.named_numbers import with_numbers
+from tensormagic.capture.staging.syntax.liveness import own_nodes
 from tensormagic.capture.staging.syntax.syntax_trees import walk
 
 CAPTURED = "__tensor_captured__"
@@ -87,7 +89,7 @@ class _Names(ast.NodeVisitor):
         self.visit(node.value)
         self.visit(node.target)
 
-    def _ways(self, *ways: list[ast.stmt]) -> None:
+    def _ways(self, *ways: Sequence[ast.AST]) -> None:
         """Visit alternative lists of statements; only names that all of them bind are bound afterwards."""
         before, ends = set(self.bound), []
         for statements in ways:
@@ -115,6 +117,21 @@ class _Names(ast.NodeVisitor):
         self._ways(node.orelse, [])
         self.binds.update({} if self.depth else dict.fromkeys(sorted(targets)))
 
+    def visit_Match(self, node: ast.Match) -> None:
+        self.visit(node.subject)
+        for case in node.cases:
+            self._ways([case], [])
+
+    def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar) -> None:
+        self.generic_visit(node)
+        self._bind(*[node.name] if node.name else [])
+
+    visit_MatchStar = visit_MatchAs
+
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> None:
+        self.generic_visit(node)
+        self._bind(*[node.rest] if node.rest else [])
+
     def visit_Try(self, node: ast.Try) -> None:
         self._ways(node.body, [])
         for handler in node.handlers:
@@ -124,6 +141,8 @@ class _Names(ast.NodeVisitor):
         self._ways(node.orelse, [])
         for statement in node.finalbody:
             self.visit(statement)
+
+    visit_TryStar = visit_Try  # type: ignore[assignment]
 
     def _scope(self, node: ast.AST, name: str | None, local: set[str]) -> None:
         self.depth += 1
@@ -145,6 +164,9 @@ class _Names(ast.NodeVisitor):
 
     def visit_ListComp(self, node: ast.ListComp) -> None:
         self._scope(node, None, _own_names(node))
+        if self.depth == 0:  # an ``:=`` in it binds a name of the cell, where there is an element
+            named = [n.target.id for n in own_nodes(node) if isinstance(n, ast.NamedExpr)]
+            self.binds.update(dict.fromkeys(named))
 
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # type: ignore[assignment]
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import io
 import math
 from collections.abc import Callable
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.functions.calls import first_call
+from tensormagic.ir.errors import CaptureError
 
 PROGRAMS: list[Callable[..., Any]] = []
 
@@ -228,3 +231,67 @@ def test_loops_of_few_iterations_are_pythons():
     captured = tm.tensor(f)
     for a in (1.0, 2.5, 0.4, 1.0):
         assert captured(np.array([a])) == f(np.array([a]))
+
+
+class Level(enum.IntEnum):
+    HIGH = 3
+
+
+class Held:
+    def __init__(self) -> None:
+        self.w = np.array([1.0, 2.0])
+
+    def __mul__(self, by: float) -> Held:  # Python runs it as it is written
+        return self
+
+
+held = Held()
+numbers = iter(())
+
+
+def tried(x):
+    try:
+        for v in x:
+            if v < 0:
+                raise TooBigError(v)
+    except TooBigError:
+        pass
+    held.w *= 2
+
+
+def by_level(x):
+    tried(x)
+    return x * Level.HIGH
+
+
+def by_an_iterator(x):
+    tried(x)
+    return x * next(numbers)
+
+
+@pytest.fixture
+def _state(monkeypatch):
+    monkeypatch.setattr(held, "w", np.array([1.0, 2.0]))
+    monkeypatch.setitem(globals(), "numbers", iter([1.0, 2.0, 3.0]))
+    monkeypatch.setattr(first_call, "enabled", False)
+
+
+@pytest.mark.usefixtures("_state")
+def test_a_call_that_is_captured_twice_changes_what_it_reads_once():
+    captured, x = tm.tensor(by_level), np.array([0.5, -1.0])
+    for k in range(3):
+        np.testing.assert_array_equal(captured(x), x * 3)
+        np.testing.assert_array_equal(held.w, np.array([1.0, 2.0]) * 2 ** (k + 1))
+
+
+@pytest.mark.usefixtures("_state")
+def test_a_call_that_cannot_be_captured_twice_is_refused():
+    with pytest.raises(CaptureError, match="what it may have changed in numbers"):
+        tm.tensor(by_an_iterator)(np.array([0.5, -1.0]))
+    np.testing.assert_array_equal(held.w, [1.0, 2.0])
+
+
+@pytest.mark.usefixtures("_state")
+def test_a_call_that_is_captured_once_takes_from_an_iterator_once():
+    np.testing.assert_array_equal(tm.tensor(by_an_iterator)(np.array([0.5, 1.0])), [0.5, 1.0])
+    np.testing.assert_array_equal(held.w, [2.0, 4.0])

@@ -32,7 +32,7 @@ from tensormagic.functions.calls.python_is_quicker import Quicker
 from tensormagic.functions.calls.quick_key import NUMBERS, ByPosition, Seen, known_by, matcher, no_form
 from tensormagic.functions.calls.repeated_calls import but_for, may_not_be_pythons
 from tensormagic.functions.calls.specialised import EXACT, STATES, Specialised
-from tensormagic.functions.reads.arrays_in_objects import as_values, taken_back
+from tensormagic.functions.reads.arrays_in_objects import as_values, not_again, taken_back
 from tensormagic.functions.reads.changed_containers import Halfway
 from tensormagic.functions.reads.function_attributes import Attributed
 from tensormagic.functions.reads.reading import Body, is_moving
@@ -387,8 +387,8 @@ class Function(Attributed, Specialised):
         try:
             result = program.run(sizes, given.values, _own_arrays(program, args, options, given), (args, options))
         except KindError:
-            if before is not None:
-                taken_back(before)  # it is captured again
+            if before is not None and not taken_back(before):  # what its capture has done would be done twice
+                raise not_again(self.name, before) from None
             raise
         except Exception as error:
             if not self._is_as_it_was(program, before, error):

@@ -6,6 +6,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,13 +31,14 @@ from tensormagic.functions.reads.arrays_in_objects import (
     Inside,
     arrays_in,
     memory_in,
+    not_again,
     refuse_kept,
     refuse_shared,
     taken_back,
 )
 from tensormagic.functions.reads.changed_containers import Halfway, refused
 from tensormagic.functions.reads.changing_values import agree, arrays_of, choices_of, moved
-from tensormagic.functions.reads.footprint import UNKNOWN, record_of
+from tensormagic.functions.reads.footprint import LIMIT, UNKNOWN, record_of
 from tensormagic.functions.reads.left_in_objects import give_values, held_by, left_behind, looked_at, young
 from tensormagic.functions.reads.name_reads import place_of
 from tensormagic.functions.reads.reading import Body, Read, is_moving
@@ -217,6 +219,8 @@ class Specialised(Made):
         except (CaptureError, KindError) as error:
             self._failed = error
             self._undone = taken_back(whole)  # what was refused has not been
+            if isinstance(error, KindError) and not self._undone:
+                raise not_again(self.name, whole) from None
             raise
         except Exception as error:  # noqa: BLE001 (told by who calls this)
             return self._failing(error, whole)
@@ -228,7 +232,7 @@ class Specialised(Made):
         self._failed, self._undone = own, not (whole.unseen() or whole.changed())
         met = None if isinstance(own, Halfway | TensorError) or raised_on_purpose(own) else own
         asked = isinstance(error, Halfway) or whole.changed() or met is not None
-        if self.plain is not None and asked and taken_back(whole):
+        if self.plain is not None and asked and not whole.unseen() and taken_back(whole):
             again = Halfway(met=met)
             again.__cause__ = own
             return again
@@ -367,7 +371,11 @@ class Specialised(Made):
     def _whole(self, call: Any, largest: float | None) -> Record:
         """Return a record with the elements of large arrays, and without generators, which a trace does not change."""
         roots, given = self.roots, constants_of(call)
-        return record_of(roots, given, self.reads, is_moving, fixed=True, generators=False, largest=largest)
+        look = partial(record_of, roots, given, self.reads, is_moving, fixed=True, generators=False, largest=largest)
+        record = look()
+        if record.why:
+            record.rest = look(passing=True, most=5 * LIMIT)
+        return record
 
     def _record_after(self, program: Specialisation, before: Record, call: Any, *, same_reads: bool) -> Record:
         """Return what a trace has read: the record ``before`` it, if that is complete and unchanged."""

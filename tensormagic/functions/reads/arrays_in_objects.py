@@ -255,8 +255,12 @@ def refuse_shared(before: Record, values: Sequence[Any], label: str) -> None:
 
 def taken_back(record: Record) -> bool:
     """Restore what can be restored, and return whether everything is as it was."""
-    if record.unseen() or not record.changed():
-        return not record.unseen()
+    if record.unseen():
+        if record.rest is not None:
+            taken_back(record.rest)
+        return False
+    if not record.changed():
+        return True
     keys = {id(c.operands[0]): c.operands[2] for c in record.checks if c.kind == "items"}
     for check in record.checks:
         _put_back(check, keys)
@@ -267,6 +271,14 @@ def taken_back(record: Record) -> bool:
             for name in check.operands[0].keys() - set(check.operands[2]):
                 remove(check.place[0], name)
     return not record.changed()
+
+
+def not_again(label: str, before: Record) -> CaptureError:
+    """Return the refusal to capture a call a second time where the changes of the first capture cannot be undone."""
+    return CaptureError(
+        f"{label} has to be captured again for these values, and what it may have changed in {before.why} cannot be undone",
+        "Give it values of that as arguments, or call it without tm.tensor.",
+    )
 
 
 def _put_names(attributes: dict[str, Any], before: tuple[str, ...]) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 import gc
 import inspect
+import math
 import operator
 import random
 import sys
@@ -68,6 +69,7 @@ def record_of(
     largest: float | None = LARGEST,
     ahead: bool = False,
     passing: bool = False,
+    most: float = math.inf,
 ) -> Record:
     """Return a record of what functions can read, as it is now.
 
@@ -90,7 +92,7 @@ def record_of(
         Whether a trace follows that will turn arrays of called functions into inputs: their elements do not matter, and
         the record holds no longer than that trace.
     passing
-        Whether to skip what cannot be followed, and list only existing objects.
+        Whether to skip what cannot be followed, and list only existing objects; there may be ``most`` of them.
     """
     if roots is None:
         return Record((), "code that is not known")
@@ -98,7 +100,7 @@ def record_of(
     inputs = {id(space[space.name]) for space in inside if not space.moving}
     walk = _Walk({place_of(r) for r in reads}, inputs, is_moving, fixed=fixed)
     walk.generators, walk.largest, walk.ahead = generators, largest, ahead
-    walk.passing = passing
+    walk.passing, walk.most = passing, most
     walk.moving = {spot for space in inside if space.moving for spot in space.spots}
     try:
         walk.all(roots, arguments, reads)
@@ -150,6 +152,8 @@ class _Walk(Wrappers):
         self.seen[key] = value
         if len(self.seen) > LIMIT:
             self.stop(f"more than {LIMIT} objects")
+        if len(self.seen) > self.most:
+            raise Unfollowed(f"more than {self.most} objects")
         if not self.generators and (
             value is np.random or isinstance(value, np.random.Generator | np.random.RandomState)
         ):

@@ -5,6 +5,7 @@ What a value leads to is determined in ``footprint.py``.
 
 from __future__ import annotations
 
+import math
 import types
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -53,6 +54,7 @@ class Notes:
         self.asks = False  # whether it is asked which attributes there are
         self.generators = True
         self.ahead = False
+        self.most = math.inf  # objects that it may find
         self.passing = False  # whether it goes past what cannot be looked into: it is asked what is there alone
         self.largest: float | None = LARGEST  # None where it is only asked where something is held
         self.moving: set[tuple[int, Any]] = set()  # places in containers and objects whose values are inputs

@@ -142,6 +142,7 @@ class Record:
         by_calls: bool = False,
     ) -> None:
         self.partial = partial
+        self.rest: Record | None = None  # what can be looked into nevertheless, where something cannot be
         self._calls = side_effects.made() if by_calls else None
         self._seen = seen
         self.checks = checks

@@ -179,7 +179,9 @@ def _pythons(kind: type) -> bool:
     own = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
     inside = vars(kind)
     plain = not isinstance(inside.get("__new__"), types.BuiltinFunctionType)
-    return plain and not any(isinstance(v, own) for n, v in inside.items() if n != "__hash__")
+    return plain and not any(
+        isinstance(v, own) and v.__objclass__ is kind for n, v in inside.items() if n != "__hash__"
+    )
 
 
 def is_pythons(kind: type) -> bool:

@@ -431,3 +431,23 @@ def test_nothing_warns():
         warnings.simplefilter("error")
         for make, _ in KINDS.values():
             tm.grad(loss)(make(), X)
+
+
+class Counting:
+    def __init__(self) -> None:
+        self.h, self.k = [], 0
+
+    def __getattribute__(self, name: str):
+        if name == "h":
+            object.__setattr__(self, "k", object.__getattribute__(self, "k") + 1)
+        return object.__getattribute__(self, name)
+
+
+def test_what_a_branch_keeps_for_the_way_back_is_left_nowhere():
+    def keeping(x, o):
+        if x[0] > 0:
+            o.h.append(x[0])
+        return (x**2).sum()
+
+    with pytest.raises(tm.CaptureError, match="stores a value in an object in a branch or loop"):
+        tm.grad(keeping)(np.ones(2), Counting())

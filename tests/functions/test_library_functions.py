@@ -2,6 +2,7 @@
 
 import functools
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -59,3 +60,33 @@ def test_a_bound_method_is_captured_with_its_loops():
 
     assert tm.grad(Model().power)(2.0, 3) == 12.0
     assert tm.grad(Model().power)(-2.0, 3) == -12.0
+
+
+def doubled(x):
+    for v in x:
+        yield v * 2
+
+
+FROM_ITERABLES = {
+    "a generator": lambda x, s: np.fromiter((v * s for v in x), float),
+    "a function's": lambda x, s: np.fromiter(doubled(x), np.float32),
+    "of known numbers": lambda x, s: np.fromiter((v * s for v in (1.0, 2)), float),
+    "a list": lambda x, s: np.fromiter([s, 1, 2.5], int),
+    "a map": lambda x, s: np.fromiter(map(lambda v: v * s, x), float),
+    "some": lambda x, s: np.fromiter(doubled(x), float, 2),
+    "an array": lambda x, s: np.fromiter(x, complex),
+}
+
+
+@pytest.mark.parametrize("name", FROM_ITERABLES)
+def test_arrays_from_iterables_of_lazy_numbers(name):
+    program, x = FROM_ITERABLES[name], np.array([1.0, -2.0, 3.0])
+    with warnings.catch_warnings(action="error", category=tm.PlainRunWarning):
+        for captured in (tm.tensor(program), tm.compile(program, x, 1.5)):
+            found, expected = captured(x, 1.5), program(x, 1.5)
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(found, expected)
+    if name == "a generator":
+        tm.check_grads(program, (x, 1.5))
+        with pytest.raises(ValueError, match="Expected 9 but iterator had only 3 items"):
+            tm.tensor(lambda x: np.fromiter(doubled(x), float, 9))(x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from types import FunctionType
 from typing import Any
 
@@ -174,6 +175,17 @@ def array(
     if isinstance(value, list | tuple) and made.ndim > 1 and letter != "F":
         return in_c_order(made)
     return _in_order(made, letter) if letter in {"C", "F"} else made
+
+
+@implements(np.fromiter)
+def fromiter(iter: Any, dtype: Any, count: int = -1, **options: Any) -> Any:
+    """``np.fromiter``: of an iterable that may give lazy numbers."""
+    taken = list(iter if count < 0 else itertools.islice(iter, count))
+    if not has_lazy(taken) or any(np.ndim(v) for v in taken):  # of arrays, where their values are there
+        return np.fromiter(taken, dtype, count, **options)
+    if len(taken) < count:
+        raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(taken)} items.")
+    return array(taken, dtype)
 
 
 @implements(np.asanyarray)

@@ -35,6 +35,7 @@ from tensormagic.ir.node import Node, topological
 from tensormagic.ir.site import substituted
 from tensormagic.ops.effects.telling import silently
 from tensormagic.ops.leaf import INPUT, PARAMETER, constant
+from tensormagic.ops.reverse.tape import Tape
 
 
 @contextmanager
@@ -196,13 +197,24 @@ def give_values(
     arrays = [v for v in left if v.type.form == "array"]
     computed_too = [p.buffer.node for p in map(places.__getitem__, map(id, arrays)) if not p.buffer.argument]
     _computed([*(v.node for v in left), *computed_too, *codes.values()])
-    own = {id(v): (v, v.item() if v.type.form == "python" else v.numpy()[()]) for v in left if v.type.form != "array"}
+    own = {id(v): (v, _number(v, label)) for v in left if v.type.form != "array"}
     for i, code in codes.items():
         own[i] = own[i][0], of_class(own[i][1], capture.classes.types[int(session.value_of(code))])
     memory = Memory({buffer: array for buffer, array in given.items() if type(array) is np.ndarray})
     memory.add_wholes(places.values(), [places[id(v)] for v in arrays])
     parts = {id(v): (v, memory.part(places[id(v)])) for v in arrays}
     return own | {i: found for i, found in parts.items() if found[1] is not None}, memory
+
+
+def _number(value: Tensor, label: str) -> Any:
+    """A number as Python has it; what a branch keeps for the way back is none."""
+    found = value.numpy()
+    if isinstance(found, Tape):
+        raise CaptureError(
+            f"{label} stores a value in an object in a branch or loop, which derivatives compute for themselves",
+            "Return the value, and store it where the function is called.",
+        )
+    return value.item() if value.type.form == "python" else found[()]
 
 
 def _taken(place: Place, values: Mapping[Node, Any]) -> Place:

@@ -72,7 +72,7 @@ FROM_ITERABLES = {
     "a function's": lambda x, s: np.fromiter(doubled(x), np.float32),
     "of known numbers": lambda x, s: np.fromiter((v * s for v in (1.0, 2)), float),
     "a list": lambda x, s: np.fromiter([s, 1, 2.5], int),
-    "a map": lambda x, s: np.fromiter(map(lambda v: v * s, x), float),
+    "a map": lambda x, s: np.fromiter(map(s.__mul__, x), float),
     "some": lambda x, s: np.fromiter(doubled(x), float, 2),
     "an array": lambda x, s: np.fromiter(x, complex),
 }

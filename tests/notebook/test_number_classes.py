@@ -103,3 +103,49 @@ def test_a_number_that_numpys_functions_make_is_numpys(notebook, step, loop, beg
         x = notebook["x"]
         classes.append((type(x.numpy() if hasattr(x, "node") else x).__name__, round(float(x), 8)))
     assert classes[0] == classes[1]
+
+
+WITH_CLASSES = {
+    "methods of floats": "r = float.hex(a), float.is_integer(b), float.as_integer_ratio(a)",
+    "methods of integers": "r = int.bit_length(n), int.to_bytes(n, 2, 'big'), int.conjugate(n)",
+    "methods of NumPy's": "r = np.float64.conjugate(b), complex.conjugate(complex(a, 1))",
+    "operators": "r = float.__mul__(a, 2.0), int.__add__(n, 2)",
+    "parts of integers": "r = n.numerator, k.sum().numerator, k.sum().denominator, (n > 2).numerator",
+    "fractions": "r = str(Fraction(1, 2) * n), str(Fraction(n, 3) + int(k.sum()))",
+    "texts compared": "r = b == 'a', b != 'a', 'a' == b, a == 'a', b != None",
+}
+BESIDE = {"a": "a", "b": "b", "n": "n", "NumPy's integer": "k.sum()", "a sum": "int(k.sum())"}
+OTHERS = ["'a' + V", "V + 'a'", "V - 'a'", "None - V", "V / None", "{} | V", "[1.0] + V", "V + b'a'", "V - {1}"]
+NUMBERS_BEFORE = "from fractions import Fraction\na, n, k = 2.5, 3, np.arange(4)\nb = np.float64(1.5)"
+
+
+def outcomes(notebook, text: str) -> list:
+    found = []
+    for magic in ("", "%%tensor -q\n"):
+        notebook.ok(NUMBERS_BEFORE)
+        notebook.ok(f"{magic}a = a * 1\nb = b * 1\nn = n * 1\n{text}")
+        found.append(form(notebook["r"]))
+    return found
+
+
+@pytest.mark.parametrize("name", WITH_CLASSES)
+def test_numbers_have_the_methods_of_their_classes(notebook, name):
+    assert [*difference(*outcomes(notebook, WITH_CLASSES[name]))] == []
+
+
+@pytest.mark.parametrize("value", BESIDE)
+@pytest.mark.parametrize("other", OTHERS)
+def test_errors_beside_no_numbers_name_the_class_of_the_number(notebook, value, other):
+    text = (
+        f"try: r = {other.replace('V', BESIDE[value])}\nexcept TypeError as error: r = type(error).__name__, str(error)"
+    )
+    assert [*difference(*outcomes(notebook, text))] == []
+
+
+def test_an_error_of_an_axis_says_which_also_in_plain_cells(notebook):
+    notebook.ok("%%tensor -q\nz = X * 2")
+    for name in ("X", "z"):
+        notebook.ok(
+            f"try: {name}.sum(axis=5)\nexcept np.exceptions.AxisError as error: r = error.axis, error.ndim, str(error)"
+        )
+        assert notebook["r"] == (5, 2, "axis 5 is out of bounds for array of dimension 2")

@@ -220,6 +220,8 @@ def as_numpy(
         made = found.__new__(found)
         made.__dict__.update(error.__dict__)
         made.args = error.args
+        for name in (n for c in type(theirs).__mro__ for n in vars(c).get("__slots__", ())):  # ``axis``, for one
+            setattr(made, name, getattr(theirs, name))
         error = made
     error.numpys, error.args = str(theirs), theirs.args
     return error, False

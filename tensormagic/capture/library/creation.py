@@ -179,7 +179,7 @@ def array(
 
 @implements(np.fromiter)
 def fromiter(iter: Any, dtype: Any, count: int = -1, **options: Any) -> Any:
-    """``np.fromiter``: of an iterable that may give lazy numbers."""
+    """Return what ``np.fromiter`` makes of an iterable that may give lazy numbers."""
     taken = list(iter if count < 0 else itertools.islice(iter, count))
     if not has_lazy(taken) or any(np.ndim(v) for v in taken):  # of arrays, where their values are there
         return np.fromiter(taken, dtype, count, **options)

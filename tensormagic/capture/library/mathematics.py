@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.errors.refusal import values_are_there, zero_like
+from tensormagic.capture.errors.refusal import refuse_several_elements, values_are_there, zero_like
 from tensormagic.capture.foreign.calls import call_library
 from tensormagic.capture.names import unknown
 from tensormagic.capture.numbers.known_values import static_int
@@ -78,6 +78,7 @@ def captured(function: Callable[..., Any]) -> Callable[..., Any]:
 def _as_float(value: Any, name: str) -> Node:
     """Return a real number as Python's float, as every function of ``math`` takes it first."""
     node = node_of(value)
+    refuse_several_elements(float, node.type)
     if node.type.shape:
         raise unknown(f"math.{name}")
     if node.type.dtype.kind == "c":

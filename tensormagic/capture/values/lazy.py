@@ -302,6 +302,11 @@ class Lazy:
 
         return method
 
+    def _part_of_number(self, name: str) -> Any:
+        """An attribute that numbers have and arrays have not."""
+        needs_value(f".{name} of a number", node=self.node)
+        return getattr(self._number(self.item()), name)
+
     def specialised(self) -> Any:
         """Return the Python number that sizes make this, and record it as fixed, where code is captured without values; else None."""
         capture = context.current()

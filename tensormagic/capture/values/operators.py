@@ -92,7 +92,7 @@ def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
                 return _with_table(name, self, other, reflected=reflected)
             if not _operand(other) or (self.type.form == "python" and is_itself(other)):  # floats do not read these
                 return _of_object(name, self, other, reflected=reflected)
-        if _is_pythons(name, self, other):
+        if _is_pythons(name, self, other, reflected=reflected):
             return NotImplemented
         if not reflected:
             return _power(self, other) if name == "power" else build(op, self, other)
@@ -109,7 +109,7 @@ def _of_object(name: str, number: Tensor, other: Any, *, reflected: bool) -> Any
         sample = zero_like(number.type)
         return _PYTHON[name](other, sample) if reflected else _PYTHON[name](sample, other)
     if number.type.form != "scalar" or not _is_made_one_of_objects(number, other):
-        return _differs(name, number, other)
+        return _differs(name, number, other, reflected=reflected)
     if hasattr(type(other), "__getitem__") and hasattr(type(other), "__len__") and not isinstance(other, str | bytes):
         refuse_python(
             f"an operator between a number of NumPy's and a {type(other).__name__}, which NumPy reads as a sequence,",
@@ -147,18 +147,27 @@ def _name_of_table(table: Any) -> str:
     return str(getattr(table, "name", None) or type(table).__name__)
 
 
-def _differs(name: str, array: Tensor, other: Any) -> Any:
+def _of_no_number(name: str, number: Tensor, other: Any, *, reflected: bool | None) -> Any:
+    """Raise the error of a number beside a text or a container, which names the number's class; NotImplemented if there is none."""
+    if isinstance(other, _NO_NUMBERS | _REPEATED) and reflected is not None:  # a comparison does not know
+        sample = zero_like(number.type)
+        _PYTHON[name](other, sample) if reflected else _PYTHON[name](sample, other)
+    return NotImplemented
+
+
+def _differs(name: str, array: Tensor, other: Any, *, reflected: bool | None = None) -> Any:
     """Return the result of comparing an array with a non-number: no element is equal."""
     if isinstance(other, numbers.Number):
         raise RefusedError(other, type(other).__name__)
-    if array.type.form != "array" or name not in {"equal", "not_equal"}:
+    text = array.type.form == "scalar" and isinstance(other, str | bytes)  # as NumPy compares its numbers
+    if not (array.type.form == "array" or text) or name not in {"equal", "not_equal"}:
         if array.type.form == "array" and _is_made_one_of_objects(array, other):
             kind = type(other).__name__
             refuse(
                 f"an operator between an array and a {kind}, of which NumPy makes an array of objects,",
                 f"Give {kind} an __array_priority__, so that its own method gets the whole array; or work with its numbers.",
             )
-        return NotImplemented
+        return NotImplemented if array.type.form == "array" else _of_no_number(name, array, other, reflected=reflected)
     if not isinstance(other, _NO_NUMBERS) and type(other).__eq__ is not object.__eq__:
         refuse(
             f"an array compared with a {type(other).__name__}", "Compare numbers, or compare outside of captured code."
@@ -167,13 +176,15 @@ def _differs(name: str, array: Tensor, other: Any) -> Any:
     return wrap(context.record(broadcast(value, array.type.shape)))
 
 
-def _is_pythons(name: str, number: Tensor, other: Any) -> bool:
+def _is_pythons(name: str, number: Tensor, other: Any, *, reflected: bool | None = None) -> bool:
     """Return whether an operator between a number and a list or a tuple is Python's, which repeats these: ``[0] * n``."""
     if number.type.form == "python" and (isinstance(other, range) or _is_own_sequence(other)):
         return True  # these have no operators
     if not isinstance(other, _REPEATED) or number.type.form == "array":
         return False
     if name != "multiply":
+        if number.type.form == "python":
+            _of_no_number(name, number, other, reflected=reflected)
         return number.type.form == "python"  # NumPy's numbers read lists as arrays
     if number.dtype.kind not in ("biu" if number.type.form == "python" else "iu"):
         raise DTypeError(

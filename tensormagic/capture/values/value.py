@@ -214,6 +214,8 @@ class Tensor(Lazy):
                 return getattr(self.__array__(), name)
             if hasattr(np.ndarray, name) and not name.startswith("_"):
                 raise MissingAttributeError(f"lazy arrays have no {name!r}", f"Compute it first: x.numpy().{name}.")
+            if name in {"numerator", "denominator"} and self.type.form != "array" and hasattr(self._number, name):
+                return self._part_of_number(name)
             if self.type.form != "array" and callable(getattr(self._number, name, None)) and not name.startswith("_"):
                 return self._method_of_number(name)
             raise AttributeError(f"{self._class!r} object has no attribute {name!r}", name=name, obj=self)

@@ -8,7 +8,8 @@ import operator
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import lru_cache, partial
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from numbers import Number
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType, ModuleType, WrapperDescriptorType
 from typing import Any
 
 import numpy as np
@@ -151,6 +152,16 @@ def replacement_without_rules(function: Any) -> Any:
     return _as_python_calls(function)
 
 
+_OF_CLASSES = {MethodDescriptorType, WrapperDescriptorType}  # methods and operators, as classes of C have them
+
+
+def _of_number(function: Any, *args: Any) -> Any:
+    """Call a method of a class of numbers with the number as its first argument: ``float.hex(v)``."""
+    if not args or type(args[0]) is not Tensor or not issubclass(kinds.stands_for(args[0].type), function.__objclass__):
+        return function(*args)
+    return called(getattr(args[0], function.__name__))(*args[1:])
+
+
 def _replaced_effect(function: Any) -> Any:
     """Return our replacement for a function that prints, changes something outside, or makes a manager that may; else None."""
     if _is_abstract() and (own := replacement(function)) is not None:
@@ -248,7 +259,10 @@ def _ufunc_on_arrays(ufunc: Any, *args: Any, **options: Any) -> Any:
 
 
 def _of_container(function: Any) -> Any:
-    """Return our replacement for a method of a list or a text that needs values; None for any other function."""
+    """Return our replacement for a method of a list, a text or a class of numbers; None for any other function."""
+    kind: Any = type(function)
+    if kind in _OF_CLASSES and issubclass(function.__objclass__, Number | np.generic):
+        return partial(_of_number, function)
     owner = getattr(function, "__self__", None)
     if type(owner) is list and function == owner.sort and not values_are_there():
         return partial(ordering.sort, owner)

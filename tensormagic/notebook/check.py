@@ -1,4 +1,4 @@
-"""Gradients held against finite differences, the value against NumPy; where these differ, more digits decide."""
+"""Check gradients against finite differences and the value against NumPy; where they differ, more digits decide."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _culprit(outcome: Outcome, name: str) -> str:
 
 
 def _computed_from(outcome: Outcome, name: str) -> dict[str, Node]:
-    """The other variables that the cell reads and that an earlier cell has computed from this one: a gradient goes through these, too."""
+    """Return the other variables read by the cell that an earlier cell has computed from this one: gradients pass through them, too."""
     found = {n: v.node for n, v in outcome.notebook.items() if isinstance(v, Tensor) and n in outcome.code.parsed.reads}
     return {n: node for n, node in found.items() if n != name and depends([node], outcome.moving[name])}
 
@@ -110,7 +110,7 @@ def _function(outcome: Outcome, name: str, later: Mapping[str, Node]) -> _Scalar
 
 
 def like(value: Any, numbers: np.ndarray[Any, Any]) -> Any:
-    """Other numbers in the form that a variable has: an array, a float, a list or a tuple, a Series or a DataFrame."""
+    """Return other numbers in the form of a variable: an array, a float, a list or a tuple, a Series or a DataFrame."""
     if is_table(value):
         labels = {"index": value.index} | ({"columns": value.columns} if numbers.ndim == 2 else {"name": value.name})
         return type(value)(numbers, **labels)

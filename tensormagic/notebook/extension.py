@@ -1,4 +1,4 @@
-"""Loading into IPython and unloading: what is registered is taken back, all of it."""
+"""Load the extension into IPython and unload it, with everything that it has registered."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ class Extension:
         return cell
 
     def _renumber(self) -> None:
-        """Cells that are not captured get another count when they run again, under the same file name."""
+        """Rename the files of plain cells, which get another count when they run again under the same file name."""
         for filename in self._plain:
             cell = usercode.cells.pop(filename)
             usercode.cells[f"{filename} {cell.label}"] = cell
@@ -305,7 +305,7 @@ class Extension:
         return self.encode(encoder, plain)
 
     def note(self, value: Tensor) -> str:
-        """Return what has changed since a value was captured; nothing in the cell that has captured it."""
+        """Return the note on what has changed since a value was captured, or "" in the cell that has captured it."""
         places = [s for s in site.of(value.node) if s.role == "value"]
         cell = max(places, key=lambda s: s.run).cell if places else ""
         own = f"In[{self.magics.count}]"
@@ -332,7 +332,7 @@ class Extension:
         return [*drawn, f"Hint: {hint}"] if hint else drawn
 
     def show_syntax_error(self, *args: Any, **options: Any) -> None:
-        """An error of syntax in a captured cell as any other error; else as IPython does."""
+        """Show a syntax error in a captured cell like any other error, and others as IPython does."""
         kind, error, _ = self.shell._get_exc_info()  # noqa: SLF001 (what the method that this stands for does)
         drawn = getattr(error, "_render_traceback_", None)
         if drawn is None:
@@ -342,12 +342,12 @@ class Extension:
 
 
 def _known_by(info: Any) -> str:
-    """Return what a cell is known by, whenever it runs: its id in the notebook, or its text."""
+    """Return the key of a cell in all its runs: its id in the notebook, or its text."""
     return getattr(info, "cell_id", None) or info.raw_cell or ""
 
 
 def load(shell: Any) -> None:
-    """``%load_ext tensormagic``; again, it replaces itself."""
+    """Load the extension for ``%load_ext tensormagic``, replacing an earlier one."""
     unload(shell)
     extension = Extension(shell)
     extension.register()
@@ -359,7 +359,7 @@ def load(shell: Any) -> None:
 
 
 def unload(shell: Any) -> None:
-    """``%unload_ext tensormagic``."""
+    """Unload the extension for ``%unload_ext tensormagic``."""
     extension = getattr(shell, _ATTRIBUTE, None)
     if extension is not None:
         extension.unregister()

@@ -65,7 +65,7 @@ def _one_of(code: Code, result: Any) -> str:
 
 
 def _no_value(captured: Captured) -> UsageError:
-    """Return what is said where a cell ends in no value, as in a call of print: which of the names that it binds or reads may be meant."""
+    """Return the error for a cell that ends in no value, such as a call of print, with names that may be meant."""
     own = [*reversed(list(captured.outputs.items())), *((n, captured.values.get(n)) for n in captured.parsed.reads)]
     last = captured.parsed.last
     if last is not None and isinstance(last.body, ast.Name) and captured.values.get(last.body.id, "") is None:

@@ -1,4 +1,4 @@
-"""``%%tensor`` and its kin: reads options and text, has the cell run, and returns what is shown."""
+"""The magic ``%%tensor`` and its relatives: parse options and text, run the cell, and return what is shown."""
 
 from __future__ import annotations
 
@@ -115,11 +115,11 @@ class TensorMagics(Magics):
         return self._runs
 
     def begin(self, text: str) -> None:
-        """A cell of this text is about to run."""
+        """Prepare for running a cell with this text."""
         self._text = text
 
     def _labelled(self) -> str:
-        """Return what the cell is called: ``In[4]``; ``In[4.2]`` for the second one of that count, where cells are not counted."""
+        """Return the label of the cell: ``In[4]``, or ``In[4.2]`` for the second cell with that count where cells are not counted."""
         count = self.count
         texts = self._texts.setdefault(count, [])
         if self._text not in texts:
@@ -187,7 +187,7 @@ class TensorMagics(Magics):
         print(f"{told}; not captured, run by Python: {ran}" if ran else told)  # noqa: T201 (it was asked for)
 
     def _panels(self, outcome: Outcome) -> tuple[Panel, ...]:
-        """Return what is shown beside the value; with a graph it is shown at once, since that takes the page's place."""
+        """Return the panels beside the value; with a graph the page is made at once."""
         options = outcome.options
         asked = "speed" in options.show or any(name in PANELS for name in options.show)
         shown = portrait_of(outcome) if asked else None

@@ -1,6 +1,6 @@
-"""Where a nan came from: the first node, and its line, that made one of numbers that were none; in a loop, in which iteration.
+"""Find where a nan came from: the first node, its line, and in a loop the iteration, that made one from numbers.
 
-What is inside loops and branches is found by computing them again while somebody looks on, as for the graph view.
+Nodes inside loops and branches are found by recomputing these under observation, as for the graph view.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class _Notes:
 
 
 class _Noting(Looking):
-    """Notes the nodes that make a nan in one iteration of the outermost loop; what does not get beyond an iteration is forgotten."""
+    """Records the nodes that make a nan in one iteration of the outermost loop; nans that do not leave an iteration are dropped."""
 
     def __init__(self, iteration: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The variables that gradients are with respect to, containers and objects among them taken apart."""
+"""Take apart the variables that gradients are with respect to, including containers and objects."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Parted:
 
     @contextmanager
     def lent(self) -> Generator[None]:
-        """Objects hold lazy numbers while a cell is captured, and what the cell has left there afterwards."""
+        """Put lazy numbers into objects while a cell is captured, and afterwards the values that the cell has left there."""
         for one in self.inside.values():
             one.put()
         try:
@@ -136,7 +136,7 @@ class _Inside:
 
     @classmethod
     def of(cls, value: Any, name: str, wanted: list[str]) -> _Inside:
-        """Return what is found in ``value``, the variable ``name``, at the paths ``wanted`` and below them."""
+        """Return the parts of ``value``, the variable ``name``, at the paths ``wanted`` and below them."""
         found, met = cls(), dict[str, Any]()
         for part in islice(walk(value, name), MOST):
             met[part.name] = found.forms[part.path] = part.value
@@ -168,7 +168,7 @@ def is_in(path: str, above: str) -> bool:
 
 
 def _part(value: Any, name: str, parts: dict[str, Tensor], *, movable: bool) -> Any:
-    """Return what stands for a part of an object while a cell is captured; ``parts`` gets its lazy array, if it has a derivative."""
+    """Return what represents a part of an object during capture; add its lazy array to ``parts`` if it has a derivative."""
     if isinstance(value, np.ndarray | Tensor):
         tensor = input_of(value, name) if isinstance(value, np.ndarray) else value
         if tensor is not None and tensor.type.inexact:

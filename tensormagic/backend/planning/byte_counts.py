@@ -40,7 +40,7 @@ class Amount:
         return max(evaluate(size, value_of) for size in self.sizes)
 
     def replaced(self, replacement: Mapping[Atom, Size]) -> Amount:
-        """With other sizes for symbols and nodes."""
+        """Return the amount with other sizes for symbols and nodes."""
         return most(substitute(size, replacement) for size in self.sizes)
 
     def written(self, name: Callable[[Atom], str]) -> str:

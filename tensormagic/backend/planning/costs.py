@@ -88,7 +88,7 @@ class Cost:
         )
 
     def times(self, iterations: Any) -> Cost:
-        """Return so many times the same."""
+        """Return the cost multiplied by a number of iterations."""
         return Cost(self.operations * iterations, self.flops * iterations, self.moved * iterations, self.known)
 
 

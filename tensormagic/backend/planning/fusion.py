@@ -1,4 +1,4 @@
-"""Whether the plan being made may fuse operations, and may round otherwise than NumPy."""
+"""The options of the plan being made: whether it fuses operations, and may round otherwise than NumPy."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def steps_rounded_once(
 
 
 def _depending(nodes: Iterable[Node], on: set[Node | None]) -> set[Node | None]:
-    """Return what depends on any of some nodes."""
+    """Return the nodes that depend on any of the nodes ``on``, with these."""
     found = set(on)
     for node in nodes:
         if any(n in found for n in node.needs):

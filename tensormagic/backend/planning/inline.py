@@ -1,4 +1,4 @@
-"""Graphs in simple ops: composed functions in place of their names, and the graphs of regions over the nodes around them."""
+"""Expand graphs into simple ops: composed functions by their definitions, and regions over the nodes around them."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ MARK = "written_in"
 
 
 class Room(Source):
-    """An array that holds nothing yet."""
+    """The source of a new, uninitialised array."""
 
 
 class Growing(Room):
-    """A new array that becomes as long as what is stored into it."""
+    """The source of a new array that grows as elements are stored into it."""
 
 
 def is_growing(node: Node) -> bool:
@@ -274,7 +274,7 @@ class Instance:
             self.sizes[node] = size
 
     def of(self, results: Sequence[Node]) -> list[Node]:
-        """``results`` over the operands."""
+        """Return ``results`` rebuilt over the operands."""
         for node in topological(results, stop=lambda n: n in self.memo):
             if node not in self.memo:
                 new = resized(node, [self.memo[a] for a in node.args], self.sizes)

@@ -217,7 +217,7 @@ def is_loop(node: Node) -> bool:
 
 
 def stripped(node: Node) -> Node:
-    """``node`` below moves that are views in NumPy."""
+    """Return the node under moves of ``node`` that are views in NumPy."""
     while is_inline_move(node):
         node = node.args[0]
     return node
@@ -274,7 +274,7 @@ def _is_filled(loop: Node, body: Graph, k: int, iterations: Size) -> bool:
 
 
 def carried_by(region: Node) -> dict[int, int]:
-    """For array results of a region, the operand whose memory they reuse."""
+    """Return, by positions of array results of a region, the operands whose memory they reuse."""
     if region.op is COND:
         branches = [_expanded(g, is_alone()) for g in graphs_of(region)]
         found: dict[int, int] = {}

@@ -28,7 +28,7 @@ _MOST = 16  # most work per element, in half additions
 
 
 def of_all_elements(results: Sequence[Node]) -> list[Node]:
-    """``results`` with such sums and stores computed from all elements, if other rounding than NumPy's is allowed."""
+    """Return ``results`` with such sums and stores computed from all elements, if other rounding than NumPy's is allowed."""
     found = list(results)
     while goals := _goals(found) if may_round() else {}:  # a replacement may contain another one
         found = substituted(found, goals)
@@ -36,7 +36,7 @@ def of_all_elements(results: Sequence[Node]) -> list[Node]:
 
 
 def _goals(results: Sequence[Node]) -> dict[Node, Node]:
-    """Replacements for sums and stores of mask selections."""
+    """Return replacements for sums and stores of mask selections."""
     nodes = topological(results)
     shown = set(results)
     found = [_of_all(n, nodes, shown) for n in nodes if n.op is PLACES]
@@ -44,7 +44,7 @@ def _goals(results: Sequence[Node]) -> dict[Node, Node]:
 
 
 def _of_all(places: Node, nodes: Sequence[Node], shown: Container[Node]) -> dict[Node, Node] | None:
-    """Replacements for all sums and stores of one mask's selection; None if it has other uses, or that takes too long."""
+    """Return replacements for all sums and stores of one mask's selection, or None if it has other uses, or costs too much."""
     every = _Every(places)
     ends: dict[Node, Node] = {}
     for node in nodes:

@@ -56,7 +56,7 @@ class PlannedKernel:
         return self.printed.readable
 
     def __repr__(self) -> str:
-        """``Kernel(exp, add: 9 lines of source)``."""
+        """Return ``Kernel(exp, add: 9 lines of source)``."""
         names = list(dict.fromkeys(node.op.name for node in self.nodes if node.args))
         listed = ", ".join(names[:6]) + ", …" * (len(names) > 6)
         return f"Kernel({listed}: {len(self.source.splitlines())} lines of source)"
@@ -125,11 +125,11 @@ class Plan:
         return tuple(dict.fromkeys(k.printed.source for k in self.kernels))
 
     def compile(self, functions: Sequence[Callable[..., None] | None]) -> Callable[..., list[object]]:
-        """``run(sizes, *values)``, given a function (or None, for NumPy) for each of ``sources``."""
+        """Return ``run(sizes, *values)``, given a function (or None, for NumPy) for each of ``sources``."""
         return self.linked(dict(zip(self.sources, functions, strict=True)))
 
     def linked(self, of: Mapping[str, Callable[..., None] | None]) -> Callable[..., list[object]]:
-        """As :meth:`compile`, given functions by source."""
+        """Return what :meth:`compile` does, given functions by source."""
         regions = {
             node: bound(node, {name: plan.linked(of) for name, plan in plans.items()})
             for node, plans in self.regions.items()

@@ -86,7 +86,7 @@ class _Loop:
         self.iterations = size_of(node.args[0])
 
     def ends(self, shown: set[int]) -> tuple[Node, ...]:
-        """Replacements for the results of the loop, where those numbered in ``shown`` stay; empty if there are none."""
+        """Return replacements for the results of the loop, keeping those numbered in ``shown``, or () if there are none."""
         if self.iterations is None or nodes_of(self.iterations) or self.body.checked:
             return ()
         for k in range(self.carries):
@@ -169,7 +169,7 @@ def _row(place: Size, shape: Sequence[Size]) -> tuple[tuple[Size, Size, int], ..
 
 
 def _with(roots: Sequence[Node], old: Node, new: Node) -> list[Node]:
-    """Nodes with ``old`` replaced by ``new``, keeping their sites."""
+    """Return nodes with ``old`` replaced by ``new``, keeping their sites."""
     memo = {old: new}
     for node in topological(roots, stop=lambda n: n in memo):
         if node not in memo:

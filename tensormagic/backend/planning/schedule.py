@@ -115,7 +115,7 @@ class Kernel:
 
     @property
     def steps(self) -> list[Stage | Region | Check]:
-        """Stages, regions and checks, in order."""
+        """Return stages, regions and checks, in order."""
         return [s for part in self.parts for s in (part.stages if isinstance(part, Nest) else [part])]
 
     @property

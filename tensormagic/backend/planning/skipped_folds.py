@@ -1,7 +1,8 @@
-"""Folds that can be skipped: a condition says that no element would change the result, so the elements are not read.
+"""Reductions that can be skipped: where a condition says that no element changes the result, the elements are not read.
 
-``sum(where(c, 0, f(x)))`` is 0 where ``c`` holds, and the loop over ``x`` is left out there. Rules write a second look at elements so,
-which is taken where a first one has failed (:mod:`tensormagic.transform.rewriting.themes.overflows_of_folds`).
+``sum(where(c, 0, f(x)))`` is 0 where ``c`` holds, so the loop over ``x`` is left out there. Rewrite rules emit
+second attempts in this form, which run only where a first attempt has failed
+(:mod:`tensormagic.transform.rewriting.themes.overflows_of_folds`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Skip:
 
 
 def skip_of(stage: Stage) -> Skip | None:
-    """When the fold of a stage has no elements, if that is uniform over what it folds; else None."""
+    """Return the condition under which a stage's reduction has no elements, if it is uniform over the reduced axes, else None."""
     root = stage.root
     if not stage.reduced or len(stage.body) != 1:
         return None
@@ -76,6 +77,6 @@ def is_only_chosen(root: Node, skip: Skip, stages: Iterable[Stage], stored: Call
 
 
 def common(stages: Iterable[Stage]) -> Skip | None:
-    """When all of these are folds of nothing."""
+    """Return the condition under which all stages reduce nothing, or None."""
     found = {skip_of(s) for s in stages}
     return found.pop() if len(found) == 1 else None

@@ -1,4 +1,4 @@
-"""What a plan is made of: stages, regions, checks and calls of NumPy, in blocks; what each makes, and what it needs."""
+"""The parts of a plan: stages, regions, checks and calls of NumPy, in blocks; what each produces, and what it needs."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def needed(step: Step) -> list[Node]:
 
 
 def below(operand: Node) -> list[Node]:
-    """Return what a NumPy call needs for an operand: moves (each may be stored), the node below, and the integers of their shapes.
+    """Return the nodes that a NumPy call needs for an operand: moves (each may be stored), the node under them, and integers in shapes.
 
     A rank-0 operand is stored itself.
     """

@@ -1,7 +1,7 @@
-"""Tapes of compiled loops as growing arrays: each iteration appends its entry.
+"""Turn tapes of compiled loops into growing arrays: each iteration appends its entry.
 
-A tape whose entries all have one shape, which is known before the loop runs, becomes an array with an axis for the iterations. How
-long that is nobody knows before the loop has run: its memory grows while it does.
+A tape whose entries all have one shape, known before the loop runs, becomes an array with an axis for the
+iterations. Its length is unknown until the loop has run, so its memory grows meanwhile.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Walk:
         self.memo = memo
 
     def of(self, results: Sequence[Node]) -> list[Node]:
-        """Return what stands for ``results``."""
+        """Return the replacements of ``results``."""
         for node in topological(results, stop=lambda n: n in self.memo):
             if node not in self.memo and node.op is not EMPTY:
                 new = self.memo[node] = self._converted(node)

@@ -1,8 +1,8 @@
-"""Functions of elements on the better side of a reshape: elements keep their order.
+"""Apply element-wise functions below a reshape instead of above it, as elements keep their order.
 
-``np.ravel(x.T) * np.ravel(w)`` writes the transposed array out, reads it again, and so for each operand that is no array yet: a
-reshape has no index by which loops could read what is below it. The function can be taken of what is below, which is written into the
-same loops; the reshape of the result is a view. What is reshaped back needs no reshape at all.
+``np.ravel(x.T) * np.ravel(w)`` stores the transposed array and reads it again, as a reshape has no index by which
+loops could read its operand. The function is applied to the operand instead, in the same loops, and the reshape of
+the result is a view. An array reshaped back needs no reshape at all.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def before_reshape(node: Node) -> Node | None:
 
 
 def without_round_trips(results: Sequence[Node]) -> list[Node]:
-    """``results`` with functions applied directly to arrays instead of between a reshape and its inverse.
+    """Return ``results`` with functions applied directly to arrays instead of between a reshape and its inverse.
 
-    A mask over an array of two axes selects from the flat array, so ``z[m] = z[m]**2`` is ``where`` of flat arrays.
+    A mask over a 2-d array selects from the flat array, so ``z[m] = z[m]**2`` is a ``where`` of flat arrays.
     """
     nodes = topological(results)
     ends = [n for n in nodes if n.op is RESHAPE and isinstance(n.args[0].op, Pointwise) and not squeezes(n)]

@@ -1,4 +1,4 @@
-"""How much work the steps of kernels are, estimated before they run."""
+"""Estimate the work of the steps of kernels before they run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Pace:
         self.most: float = LONG
 
     def note(self, work: int, seconds: float) -> None:
-        """That so much work took so long."""
+        """Record that an amount of work took this long."""
         self.most = max(self.most, work * min(_LITTLE / seconds, _MORE))
 
 
@@ -42,7 +42,7 @@ def is_counted(step: Stage | Region) -> bool:
 
 
 def work_of(step: Stage | Region) -> Size:
-    """About how many eighths of an operation a step takes; a data-dependent number of iterations counts as long."""
+    """Return the estimated work of a step in eighths of an operation; a data-dependent number of iterations counts as long."""
     if isinstance(step, Stage):
         domain = [s for s in step.domain if not nodes_of(s)]
         return product(tuple(domain)) * (1 if is_product(step.root) else EIGHTHS * (step.ops + 1))

@@ -1,4 +1,4 @@
-"""One loop of a nest as text: the element that an iteration is about, and statements by the depth of the loops around them."""
+"""Print one loop of a nest: the element of an iteration, with statements sorted by the depth of the loops around them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Body:
             self._split_rows(depth)
 
     def _read_numbers(self) -> None:
-        """Numbers first: sizes may mention them."""
+        """Print the scalars that the stages read, first of all since sizes may mention them."""
         for stage in self.loop.stages:
             for node, index in stage.reads:
                 if not index and not is_leaf(node):
@@ -97,7 +97,7 @@ class Body:
         ]
 
     def _split_rows(self, depth: int) -> None:
-        """The row's index along each axis."""
+        """Print the row's index along each axis."""
         extents = self.nest.rows
         for k in range(depth):
             below = product(extents[k + 1 :])
@@ -108,7 +108,7 @@ class Body:
     # expressions
 
     def emit(self, depth: int, line: str, node: Node | None = None) -> None:
-        """A statement inside ``depth`` loops."""
+        """Append a statement inside ``depth`` loops."""
         self.sections[depth].append((line, node))
 
     def assign(self, stem: str, expression: str, depth: int, node: Node | None) -> str:
@@ -193,7 +193,7 @@ class Body:
         return self.assign("checked", values[0], max(map(self._depth, values)), node)
 
     def _left(self, node: Node, values: Sequence[str]) -> list[str]:
-        """Statements that record a failed check, with the numbers for its message."""
+        """Return statements that record a failed check, with the numbers for its message."""
         if node.op is not CHECK:
             message = without_value(node["message"]).replace("{", "{{").replace("}", "}}")
             return self.text.fault(ERRORS[node["error"]], message)
@@ -224,7 +224,7 @@ class Body:
         return name
 
     def _outside(self, name: str, given: str, count: str, axis: int) -> Iterable[str]:
-        """Statements for an index out of bounds; ``name`` is the index as used, ``given`` as written."""
+        """Return statements for an index out of bounds; ``name`` is the index as used, ``given`` as written."""
         del name
         return self.text.fault(
             BoundsError, f"index {{0}} is out of bounds for axis {axis} with size {{1}}", given, count
@@ -388,7 +388,7 @@ class Body:
             self.store(root, stage.identity(), value)
 
     def after_store(self, node: Node, value: str) -> str:
-        """Return what an element of ``node`` would be after storing ``value``; nothing is printed."""
+        """Return an element of ``node`` after storing ``value``, converted to its dtype, without printing a store."""
         stored = as_text(node, value)
         return value if stored == value else self.assign("x", stored, self._depth(value), node)
 
@@ -450,14 +450,14 @@ class Body:
         return total
 
     def _accumulate(self, stage: Stage, value: str, depth: int, sections: list[list[Line]]) -> None:
-        """One step of a fold with its accumulator in memory: by an element, or by the result of inner loops."""
+        """Print one step of a reduction with its accumulator in memory: by an element, or by the result of inner loops."""
         name, offset, _ = self.address(stage.root, stage.identity())
         place = f"{own_part(self.text, self.frame, self.nest, stage.root) or name}[{offset}]"
         step = step_text(stage.root, place, value, free=False, whole=depth < len(self.groups))
         sections[depth].append((f"{place} = {step}", stage.root))
 
     def _fill(self, stage: Stage, reduced: Sequence[bool]) -> None:
-        """Initialise accumulators in memory."""
+        """Print the initialisation of accumulators in memory."""
         root, zero = stage.root, start_text(stage.root, self.text)
         name, offset, _ = self.address(root, stage.identity())
         first = reduced.index(True)

@@ -1,7 +1,7 @@
-"""Prints what runs a plan as a function of C: memory, calls of kernels and checks, in a straight line.
+"""Print a plan as a C function: memory, kernel calls and checks, in a straight line.
 
-A kernel takes the addresses of array objects, and reads from each where its data are: ``struct array`` has them at the same place.
-Nothing of Python is needed. What only a library computes is refused by name.
+A kernel takes the addresses of array objects, and reads the address of their data from each: ``struct array`` has
+it at the same offset. Nothing of Python is needed. Nodes that only a library computes are refused by name.
 """
 
 from __future__ import annotations
@@ -285,7 +285,7 @@ class CDriver(Walk):
         self.lines.append(f"memcpy({self._allocate(node)}.data, {value}.data, {count});")
 
     def _print_check(self, node: Node) -> None:
-        """``raise`` and ``assert`` on data."""
+        """Print a ``raise`` or ``assert`` that depends on data."""
         _, holds, *details = node.args
 
         def shown(place: int) -> tuple[str, str] | None:
@@ -391,7 +391,7 @@ def _printed(dtype: np.dtype[Any], value: str) -> tuple[str, str]:
 
 
 def _writes(form: str, values: Sequence[str]) -> str:
-    """Return what writes down the text of an error."""
+    """Return a C statement that formats the text of an error."""
     return f"snprintf(text, sizeof text, {', '.join([quoted(form), *values])});"
 
 

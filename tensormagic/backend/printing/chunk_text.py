@@ -1,4 +1,4 @@
-"""The text of outer loops: chunks whose elements are added in any order, the chunks themselves in order; rows along several axes."""
+"""Print outer loops: chunks whose elements are summed in any order, while the chunks are summed in order; rows along several axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Complex numbers in kernels: which functions of them have code, and its text. Sums of them stay with NumPy, which adds in pairs."""
+"""Complex numbers in kernels: which functions have code for them, and that code. Sums stay with NumPy, which adds pairwise."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class Driver(Walk):
     # steps
 
     def _print_failed(self, kernel: Kernel, wanted: set[Node]) -> None:
-        """What a kernel computes, node by node."""
+        """Print the calls of NumPy that compute a kernel's nodes one by one."""
         made = {n for step in kernel.steps for n in produced(step)}
         results = [n for n in dict.fromkeys(n for step in kernel.steps for n in produced(step)) if n in wanted]
         given = list(dict.fromkeys(n for step in kernel.steps for n in needed(step) if n not in made))
@@ -185,7 +185,7 @@ class Driver(Walk):
         return self._local(f"traded{number}")
 
     def _local(self, name: str) -> str:
-        """Return what is called so in this kernel."""
+        """Return the name of a local variable in this kernel."""
         return name
 
     def _launch(self, number: int, items: Sequence[str], after: Sequence[str]) -> None:
@@ -225,7 +225,7 @@ class Driver(Walk):
         return parts
 
     def _trade(self, entry: Entry, traded: str) -> list[str]:
-        """Rename arrays after a kernel has traded them; a kernel that is left early does not report that."""
+        """Return statements that rename arrays after a kernel has swapped them; a kernel that returns early does not report that."""
         names = [self._array(owner) for owner in entry.key]
         self.lines.append(f"{traded} = zeros({len(names)}, int64)")
         places = [f"places[{traded}[{k}]]" for k in range(len(names))]
@@ -340,12 +340,12 @@ class Driver(Walk):
 
     @cached_property
     def overlap(self) -> Overlap:
-        """Return what may run at the same time."""
+        """Return which steps may run concurrently."""
         return Overlap(self.graph, self.block, self.memory, self.steps, self.printed)
 
     @property
     def gate(self) -> Size:
-        """About how many picoseconds the steps take that other threads could run; 0 if there are none."""
+        """Return the picoseconds of the steps that other threads could run, or 0 if there are none."""
         return 0 if self.given else self.overlap.gate
 
     def _beside(self, values: str) -> list[str]:
@@ -376,7 +376,7 @@ class Driver(Walk):
 
     @cached_property
     def work(self) -> Size:
-        """About how many eighths of an operation all kernels take."""
+        """Return the estimated work of all kernels, in eighths of an operation."""
         total: Size = 0
         for step in self.steps:
             if isinstance(step, Kernel):

@@ -181,7 +181,7 @@ def _print_loop(text: KernelText, nest: Nest, *, shared: bool) -> None:
 
 
 def _tile(text: KernelText, nest: Nest, width: Size | None, sharing: Sharing | None, least: int) -> tuple[str, str]:
-    """Texts for the number of rows in a tile and of elements in a row, by the width of rows if there is one."""
+    """Return the texts for the number of rows in a tile and of elements in a row, by the width of rows if there is one."""
     if width is not None:
         each, rows = text.fresh("width"), sharing.rows if sharing else text.fresh("rows")
         found = rows if least == 1 else text.fresh("few")
@@ -243,7 +243,7 @@ def may_share(nest: Nest, *, inside: bool = False) -> bool:
 
 
 def work_in(nest: Nest, depth: int = 0) -> Size:
-    """About how many eighths of an operation a nest takes, without rare parts; with ``depth``, of one iteration of its outer loops."""
+    """Return the estimated eighths of an operation in a nest, without rare parts; with ``depth``, in one iteration of its outer loops."""
     done = [s for s in nest.stages if skip_of(s) is None] or nest.stages
     return sum((product(tuple(s.domain[depth:])) * EIGHTHS * (s.ops + 1) for s in done), 0)
 
@@ -259,7 +259,7 @@ def _needs_tiles(nest: Nest) -> bool:
 
 
 def print_scalar(body: Body, stage: Stage) -> None:
-    """A number, or a store of one."""
+    """Print a scalar, or a store of one."""
     if stage.written is not None:
         body.print_store(stage)
         return

@@ -137,7 +137,7 @@ Line = tuple[str, Node | None]
 
 
 def indented(lines: Sequence[Line], by: int = 1) -> list[Line]:
-    """Lines inside as many more blocks."""
+    """Return lines indented by ``by`` more blocks."""
     return [("    " * by + text, node) for text, node in lines]
 
 
@@ -224,7 +224,7 @@ class KernelText:
         return f'growing(table, {{}}, "{owner.type.dtype.name}", {self._number_of(owner)})'
 
     def grow(self, node: Node, count: str) -> list[Line]:
-        """Statements that make room for ``count`` elements in an array that grows."""
+        """Return statements that make room for ``count`` elements in an array that grows."""
         name, owner = self.array(node), self.memory.owner(node)
         place = next(k for k, entry in enumerate(self.entries, 1) if entry.key is owner)
         wanted = self.fresh("wanted")
@@ -245,11 +245,11 @@ class KernelText:
         return self.groups[group]
 
     def fault(self, error: type[Exception], message: str, *values: str, advice: str | None = None) -> list[str]:
-        """Statements that record an error and return."""
+        """Return statements that record an error and return."""
         return self.leave(Fault(error, (message,) if advice is None else (message, advice)), *values)
 
     def leave(self, fault: Fault | Raised, *values: str) -> list[str]:
-        """Statements that record a fault with the numbers for its message, and return."""
+        """Return statements that record a fault with the numbers for its message, and return."""
         number = self.faults.setdefault(fault, len(self.faults) + 1)
         name = self._declare(
             "fault", "fault", Entry("fault", None), lambda k: f'array(table, {k}, "int64", {MOST_BUFFERS - 1})'
@@ -270,7 +270,7 @@ class KernelText:
         return not self.depth
 
     def polls(self, done: str, count: str, *, inner: bool) -> list[Line]:
-        """Statements in each iteration: the outermost loop checks the flag, and reports its progress or ends.
+        """Return statements for each iteration: the outermost loop checks the stop flag, and reports its progress or ends.
 
         An ``inner`` loop with loops inside ends when the outermost does.
         """
@@ -283,7 +283,7 @@ class KernelText:
         return [("if stopped(table):", None), ("    return", None)] if inner else []
 
     def latched(self, wanted: Mapping[Node, Node]) -> list[Line]:
-        """Statements after which each owner has the array of the one it maps to; the spare arrays are passed on."""
+        """Return statements that give each owner the array of the owner it maps to, and pass on the spare arrays."""
         sources = set(wanted.values())
         moves = list(wanted.items())
         for source in sources - set(wanted):
@@ -301,7 +301,7 @@ class KernelText:
             self.head.append((f"at_{name} = {len(known) - 1}", None))
 
     def trade(self, moves: Sequence[tuple[Node, Node]]) -> list[str]:
-        """Statements after which each first owner has the array of the second."""
+        """Return statements that give each first owner the array of the second."""
         pairs = [(self.array(a), self.array(b)) for a, b in moves]
         for owner in dict.fromkeys(n for pair in moves for n in pair):
             self._let_trade(owner)
@@ -335,7 +335,7 @@ class KernelText:
         return self.names[key]
 
     def scratch(self, stem: str, count: int, dtype: str, lines: list[Line]) -> str:
-        """Memory on the stack, declared in ``lines``."""
+        """Declare memory on the stack in ``lines``, and return its name."""
         name = self.fresh(stem)
         lines.append((f'{name} = scratch({count}, "{dtype}", {self._number()})', None))
         return name
@@ -381,7 +381,7 @@ class KernelText:
         return self._declare(a, "n", Entry("size", a), lambda k: f"table[{k}]")
 
     def wide(self, size: Size) -> list[str]:
-        """Conditions under which a data-dependent size, or a part of it, exceeds 64 bits, estimated in floating point.
+        """Return conditions under which a data-dependent size, or a part of it, exceeds 64 bits, estimated in floating point.
 
         Also conditions for a division by zero.
         """

@@ -1,4 +1,4 @@
-"""What a plan's function allocates and gives back, line by line as it is printed: bytes as formulas in sizes. Runs nothing."""
+"""Record what a plan's function allocates and frees, line by line as it is printed: bytes as formulas in sizes. Runs nothing."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Ledger:
             self.copies[node] = None
 
     def call(self, node: Node, *, given: bool = False) -> None:
-        """A call of NumPy gives a value."""
+        """Record a call of NumPy, which returns a value."""
         plans = self.plans.get(node)
         inside = Amount() if plans is None else self._driven(node, plans)
         self._beside(self._of_operands(node), inside)
@@ -206,11 +206,11 @@ class Ledger:
         return most(found) + carried
 
     def copied(self, number: int, node: Node) -> None:
-        """A result is copied when all has run."""
+        """Record that a result is copied after the last step."""
         self.take(("result", number), _bytes(node, node.type.shape), node, is_result=True)
 
     def done(self) -> None:
-        """A step has run."""
+        """Record that a step has run."""
         seen = self._seen or [(self._live, self._live - self._results)]
         self.steps.append(Held(most([self._taken]), most(live for live, _ in seen), most(rest for _, rest in seen)))
         self._seen, self._taken, self._rises = [], 0, False

@@ -1,8 +1,9 @@
-"""Loops over narrow rows with a function such as exp in them: the function goes over the elements of all rows of a tile at once.
+"""Print loops over narrow rows that call a function such as exp: it is computed over all rows of a tile in one loop.
 
-A row of 7 elements is less than a vector, and one of 30 leaves 6 over, each of which takes the time of a vector. Where rows are
-narrow, which is known when the kernel runs, the operands of the function are put side by side for all rows of the tile, the
-function is computed over them in one loop, and the loop over rows reads what it gives. Each element's arithmetic is the same.
+A row of 7 elements is less than a vector, and one of 30 leaves 6 over, each of which takes the time of a vector.
+Where rows turn out narrow when the kernel runs, the operands of the function are packed for all rows of the tile,
+the function is computed over them in one loop, and the loop over rows reads its results. The arithmetic of each
+element is unchanged.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _is_call(line: str, node: Node | None) -> bool:
 
 
 def _room(body: Body, dtype: str) -> str:
-    """Memory for one value per element of a tile of narrow rows."""
+    """Return memory for one value per element of a tile of narrow rows."""
     sharing = body.text.sharing
     return body.text.scratch("side", TILE_ROOM, dtype, body.text.head if sharing is None else sharing.lines)
 

@@ -1,4 +1,4 @@
-"""The function of a plan whose steps run in parallel, and when it is chosen, by sizes. Knows threads only through their tasks."""
+"""Print the function of a plan whose steps run in parallel, and choose it by sizes. Knows threads only through their tasks."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def order_for(
 
 
 def at_once(overlap: Overlap, number: Callable[[Size], int]) -> list[list[Step]]:
-    """Groups of steps that run concurrently; empty with one thread."""
+    """Return groups of steps that run concurrently, or an empty list with one thread."""
     if config.threads == 1 or not overlap.gate or number(overlap.gate) <= least():
         return []
     order = order_for(overlap, number, blas=blas_threads() > 1)

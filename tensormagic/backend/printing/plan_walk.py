@@ -1,6 +1,6 @@
-"""The walk of a plan that the texts of its driver share, of Python and of C: what has which name, what dies when, what kernels are given.
+"""Walk a plan for its drivers in Python and in C: names of values, when they die, arguments of kernels.
 
-It knows no language: how a thing is written is asked for by the methods at its end.
+It knows no language: subclasses write each statement by the methods at its end.
 """
 
 from __future__ import annotations
@@ -241,11 +241,11 @@ class Walk:
     _faults: str  # where a kernel says what has failed
 
     def _begin(self) -> None:
-        """What there is before the first step."""
+        """Print what precedes the first step."""
         raise NotImplementedError
 
     def _atom(self, a: Any) -> str:
-        """A part of a size."""
+        """Return the text of an atom of a size."""
         raise NotImplementedError
 
     def _allocate(self, node: Node) -> str:
@@ -257,7 +257,7 @@ class Walk:
         raise NotImplementedError
 
     def operand(self, node: Node) -> str:
-        """A value as what is no kernel takes it."""
+        """Return the text of a value as an operand of anything but a kernel."""
         raise NotImplementedError
 
     def _print_deaths(self, dead: list[str]) -> None:
@@ -269,31 +269,31 @@ class Walk:
         raise NotImplementedError
 
     def _print_library(self, node: Node) -> None:
-        """A call of a library."""
+        """Print a library call."""
         raise NotImplementedError
 
     def _print_results(self) -> None:
-        """What is given."""
+        """Print the results."""
         raise NotImplementedError
 
     def _number(self, number: int) -> str:
-        """A number in the table of a kernel."""
+        """Return the text of a number in the table of a kernel."""
         raise NotImplementedError
 
     def _address(self, address: int) -> str:
-        """The address of a function."""
+        """Return the text of the address of a function."""
         raise NotImplementedError
 
     def _reference(self, name: str) -> str:
-        """An array as kernels take it."""
+        """Return the text of an array as kernels take it."""
         raise NotImplementedError
 
     def _tile(self, entry: Entry, number: int, *, shared: bool = False) -> str:
-        """Memory for a tile."""
+        """Return the text of memory for a tile."""
         raise NotImplementedError
 
     def _parts(self, entry: Entry, number: int) -> str:
-        """Memory in which shares of a loop accumulate a node."""
+        """Return the text of memory in which shares of a loop accumulate a node."""
         raise NotImplementedError
 
     def _watch(self, faults: Sequence[Fault | Raised]) -> list[str]:
@@ -301,11 +301,11 @@ class Walk:
         raise NotImplementedError
 
     def _traded(self, number: int) -> str:
-        """Where a kernel reports which arrays have traded places."""
+        """Return the variable in which a kernel reports which arrays it has swapped."""
         raise NotImplementedError
 
     def _trade(self, entry: Entry, traded: str) -> list[str]:
-        """Rename arrays after a kernel has traded them; a kernel that is left early does not report that."""
+        """Return statements that rename arrays after a kernel has swapped them; a kernel that returns early does not report that."""
         raise NotImplementedError
 
     def _launch(self, number: int, items: Sequence[str], after: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Products of matrices within loops, as text: blocks of rows and terms where they are small, BLAS by its address elsewhere."""
+"""Print products of matrices inside loops: blocks of rows and terms where they are small, calls of BLAS elsewhere."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def print_product(text: KernelText, nest: Nest) -> bool:
 
 
 def _below(text: KernelText, read: Read) -> Read:
-    """Return what is stored, below moves."""
+    """Return the stored node under moves that a read refers to, with its index."""
     node, index = read
     while is_inline_move(node) and not text.stored(node):
         node, index = node.args[0], node.op.index(node, index)  # type: ignore[attr-defined]
@@ -132,7 +132,7 @@ class _Product:
         return f"{self.text.array(self.root)}[{row} * {self.extents[1]} + {column}]"
 
     def _sums(self) -> list[Line]:
-        """Return one sum after the other."""
+        """Return loops that compute one element of the product after another."""
         m, n, k = self.extents
         i, j, p, total = (self.text.fresh(stem) for stem in ("row", "column", "term", "total"))
         dtype = self.root.type.dtype.name
@@ -148,7 +148,7 @@ class _Product:
         return [(line, self.root) for line in lines]
 
     def _blocks(self) -> list[Line]:
-        """Rows and terms by blocks: rows of the right operand are read once for all rows of a block."""
+        """Return loops over blocks of rows and terms, which read the right operand once for all rows of a block."""
         m = self.extents[0]
         i = self.text.fresh("row")
         lines: list[Line] = []

@@ -1,4 +1,4 @@
-"""Loops and choices as text, around what is printed for their blocks."""
+"""Print loops and branches around the text of their blocks."""
 
 from __future__ import annotations
 

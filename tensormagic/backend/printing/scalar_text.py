@@ -1,4 +1,4 @@
-"""Scalar expressions of kernels: pointwise functions and steps of folds, cast wherever Numba would widen them."""
+"""Print scalar expressions of kernels: pointwise functions and steps of reductions, cast wherever Numba would widen them."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def _joined(name: str, dtype: np.dtype[Any], left: str, right: str) -> str:
 
 
 def combine_text(root: Node, old: str, value: str) -> str:
-    """Return what a store leaves in place of ``old``."""
+    """Return the text of the element that a store leaves in place of ``old``."""
     name: str = root.op.joins
     if not name:
         dtype = root.type.dtype

@@ -1,4 +1,4 @@
-"""Folds that keep every step, and places of extremes, as text: loops in which each step needs the one before."""
+"""Print scans, argmin, argmax and nonzero: loops in which each step needs the one before."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tensormagic.ops.indices.selection import PLACES
 
 
 def print_sequence(text: KernelText, nest: Nest) -> None:
-    """The loops of a nest with one such stage."""
+    """Print the loops of a nest with one such stage."""
     (stage,) = nest.stages
     if not stage.domain:
         _print_one(text, nest, stage)
@@ -27,7 +27,7 @@ def print_sequence(text: KernelText, nest: Nest) -> None:
 
 
 def _print_one(text: KernelText, nest: Nest, stage: Stage) -> None:
-    """Of one element."""
+    """Print a scan over a single element."""
     body = Body(text, nest, nest.loops[0], None)
     root = stage.root
     value = "0" if root.op in {ARGMAX, ARGMIN, PLACES} else body.element(stage)
@@ -58,7 +58,7 @@ def _loops(text: KernelText, body: Body, first: int, inner: list[Line]) -> list[
 
 
 def _print_place(text: KernelText, nest: Nest, stage: Stage) -> None:
-    """The place of the first extreme element, nan included."""
+    """Print an argmax or argmin: the index of the first extreme element, nan included."""
     root = stage.root
     body = Body(text, nest, nest.loops[0], None)
     kept = sum(group.positions[0] not in stage.reduced for group in body.groups)
@@ -100,7 +100,7 @@ def _print_place(text: KernelText, nest: Nest, stage: Stage) -> None:
 
 
 def _print_found(text: KernelText, nest: Nest, stage: Stage) -> None:
-    """The places where a mask is true."""
+    """Print the indices at which a mask is true."""
     root = stage.root
     body = Body(text, nest, nest.loops[0], None)
     true, at = body.value(*stage.body[0]), text.fresh("at")
@@ -113,7 +113,7 @@ def _print_found(text: KernelText, nest: Nest, stage: Stage) -> None:
 
 
 def _print_running(text: KernelText, nest: Nest, stage: Stage) -> None:
-    """A running fold, whose accumulator is the element stored one step before."""
+    """Print a running reduction, whose accumulator is the element stored one step before."""
     root = stage.root
     body = Body(text, nest, nest.loops[0], None)
     along = next((k for k, group in enumerate(body.groups) if group.positions[0] in stage.reduced), None)

@@ -1,7 +1,7 @@
-"""Loops over several rows of a matrix at once: an operand that is read along each row is read once for all of them.
+"""Print loops over several rows of a matrix at once: an operand that is read along each row is read once for all of them.
 
-A product of a matrix with a vector takes the time of reading the matrix. Row by row that is one stream of memory, of which a processor has
-less in a second than of four. Each row's arithmetic is the same, and what rows add to is added to in their order.
+A matrix-vector product takes the time of reading the matrix, and a processor reads four streams of memory faster
+than one. The arithmetic of each row is unchanged, and accumulations over rows keep their order.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _of_rows(lines: list[str]) -> set[str] | None:
 
 
 def _copies(lines: list[Line], own: set[str]) -> list[Line]:
-    """Statements for several rows: each repeated for all rows, or once if it depends on no row and stores nothing."""
+    """Return statements for several rows: each repeated for all rows, or once if it depends on no row and stores nothing."""
     found: list[Line] = []
     for line, node in lines:
         match = _ASSIGNED.fullmatch(line)

@@ -1,4 +1,4 @@
-"""Loops over rows as text, without those inside where what these fold changes nothing."""
+"""Print loops over rows without the inner loops of rows whose reduction would change nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def print_loop(body: Body) -> list[Line]:
 
 
 def _where_needed(body: Body) -> list[Line]:
-    """Restrict a body's inner loops to the rows that need them; returns the statements that find these."""
+    """Restrict a body's inner loops to the rows that need them, and return the statements that find these rows."""
     stages = body.loop.stages
     skip = common(stages)
     if skip is None or not skip.index or not body.nest.depth or len(body.groups) < 2:  # of one number the whole nest is

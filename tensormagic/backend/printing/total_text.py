@@ -1,4 +1,4 @@
-"""Folds of all rows as text: the total of a tile is added to that of its share, and these to the whole, in the order of the shares."""
+"""Print reductions over all rows: the total of a tile is added to that of its share, and the shares are added in order."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _begin(text: KernelText, root: Node, lines: list[Line], *, carries: bool) ->
 
 
 def _add(text: KernelText, root: Node, names: tuple[str, str], part: str, lines: list[Line]) -> None:
-    """Statements that add a part to a total."""
+    """Append statements that add a part to a total."""
     total, lost = names
     if not lost:
         lines.append((f"{total} = {step_text(root, total, part, free=False, whole=True)}", root))

@@ -1,4 +1,4 @@
-"""What code reads that is lazy, as NumPy's arrays and numbers, for as long as Python runs that code as it is written."""
+"""Replace lazy values that code reads by NumPy's arrays and numbers while Python runs the code as it is written."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class AsArrays:
                 _put(holder, key, value)
 
     def _array_of(self, value: Any) -> Any:
-        """Return what NumPy would have in place of a value; the value itself where that, or its memory, cannot be had."""
+        """Return the NumPy counterpart of a value, or the value itself where that, or its memory, is not available."""
         if not is_lazy(value):
             return value
         if id(value) not in self._arrays:
@@ -80,7 +80,7 @@ def _of_lazy(value: Tensor) -> Any:
 
 
 def _items(holder: Holder) -> list[tuple[Any, Any]]:
-    """Return what a container, a function's defaults, or a closure's cell holds, each with its place."""
+    """Return the contents of a container, a function's defaults or a closure's cell, each with its key."""
     if isinstance(holder, dict):
         return list(holder.items())
     if isinstance(holder, CellType):

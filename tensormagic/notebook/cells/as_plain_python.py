@@ -157,7 +157,7 @@ class _Through:
 
 
 class _Heard(_Through):
-    """Standard output that also keeps the text written to it, up to a limit; beyond that it keeps nothing."""
+    """Standard output that also records the text written to it; beyond a limit it keeps nothing."""
 
     def __init__(self, out: Any) -> None:
         super().__init__(out)

@@ -55,13 +55,13 @@ class Asking:
         self._repeats, self._spent, self._depth = 0, 0.0, 0
 
     def begin(self, text: str) -> None:
-        """A cell that is not captured is about to run."""
+        """Record the start of a cell that is not captured."""
         self._text, self._thread = text, threading.get_ident()
         self._places.clear()
         self._repeats, self._spent = 0, 0.0
 
     def end(self) -> None:
-        """A cell has run."""
+        """Record the end of a cell, and put lazy values back."""
         self._text = None
         if self._arrays is not None:
             self._arrays.put_back()

@@ -1,4 +1,4 @@
-"""Captured cells that wait outside functions: IPython alone can run these, so they run as plain cells, and say so."""
+"""Captured cells that await outside functions: only IPython can run these, so they run as plain cells, with a note."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells that return at once: ``%%tensor --async``. What they bind is computed on a thread, over inputs as they are when the cell runs."""
+"""Cells that return at once: ``%%tensor --async``. Their values are computed on a thread, over inputs as they are when the cell runs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def refuse(outcome: Outcome, captured: Captured) -> None:
 
 
 def work(outcome: Outcome) -> Callable[[], Submitted]:
-    """Return what has the cell's values computed in the background, and gives the future of the cell's own value."""
+    """Return a function that submits the cell's values for computation in the background, and returns the future of its own value."""
     leaves, build = flatten(outcome.result)
     parts = [*leaves, *tensors_in(list(outcome.outputs.values())), *outcome.gradients.values()]
     wanted = list(dict.fromkeys([*outcome.unused, *(t.node for t in parts if isinstance(t, Tensor))]))
@@ -69,6 +69,6 @@ def work(outcome: Outcome) -> Callable[[], Submitted]:
 
 
 def _given(value: Any, known: Mapping[Node, Any]) -> Any:
-    """Return what a future has: NumPy's arrays and numbers, and the variable itself of what lies on the device."""
+    """Return the result of a future: NumPy's arrays and numbers, or the lazy value itself if it lies on the device."""
     found = known[value.node] if isinstance(value, Tensor) else value
     return value if isinstance(found, Resident) else found

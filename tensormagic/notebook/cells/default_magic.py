@@ -1,6 +1,6 @@
-"""``%tensor_default``: cells without a magic are captured too, if the user says so. The notebook's metadata remembers it.
+"""The magic ``%tensor_default``: capture cells without a magic, too. The notebook's metadata remembers it.
 
-It decides which cells are meant; it does not know how they are captured.
+It decides which cells are captured, not how.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OTHER = re.compile(r"^\s*[%!?]|\?\s*$", re.MULTILINE)
 
 @magics_class
 class TensorDefault(Magics):
-    """The magic, whether it is on, and the transformation of cells that it stands for."""
+    """The magic, its state, and the transformation of cells that it controls."""
 
     shell: Any  # an InteractiveShell; the base class allows None, too
 

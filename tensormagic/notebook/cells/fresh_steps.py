@@ -152,7 +152,7 @@ def fresh(
 
 
 def free(like: str) -> Iterator[str]:
-    """Names like one that may be in use."""
+    """Yield names like a given one that may be free."""
     yield like
     yield f"{like}_now"
     k = 2
@@ -232,7 +232,7 @@ class _Writing:
 
     @staticmethod
     def head(statement: ast.stmt) -> set[str]:
-        """Return what is read before the first statement inside."""
+        """Return the names that are read before the first statement inside."""
         if isinstance(statement, ast.If):
             return loaded(statement.test)
         return {name for item in getattr(statement, "items", ()) for name in loaded(item.context_expr)}
@@ -242,7 +242,7 @@ class _Writing:
         changed -= set(self.gradients.values())
 
     def at_the_end(self, loop: ast.While) -> None:
-        """The condition of a loop reads a gradient: it is computed at the end of each iteration."""
+        """Handle a loop whose condition reads a gradient, which is then recomputed at the end of each iteration."""
         if any(isinstance(n, ast.Continue) for n in ast.walk(loop)) or loop.orelse:
             self.impossible = True
         last = loop.body[-1]

@@ -1,7 +1,7 @@
-"""Interrupts that Python would lose: one that arrives in a finaliser is ignored there, and has to be sent again.
+"""Resend interrupts that Python would lose: one that arrives in a finaliser is ignored there.
 
-Graphs hold their nodes weakly, so that many finalisers run while code is captured: of interrupts during long captures one in
-twenty was lost. It does not know what runs.
+Graphs hold their nodes weakly, so that many finalisers run during capture, and of interrupts during long captures
+one in twenty was lost.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class Interrupts:
         self._before: Any = None
 
     def begin(self) -> None:
-        """A cell runs."""
+        """Install the hook when a cell starts."""
         if self._before is None:
             self._before, sys.unraisablehook = sys.unraisablehook, self._ignored
 
     def end(self) -> None:
-        """It has run."""
+        """Remove the hook when the cell has run."""
         before, self._before = self._before, None
         if before is not None and sys.unraisablehook == self._ignored:
             sys.unraisablehook = before

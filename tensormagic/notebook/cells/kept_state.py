@@ -1,6 +1,6 @@
-"""What a cell can reach and change before it fails: containers, objects, lazy values, random generators. Kept, and taken back.
+"""Save whatever a cell can reach and change before it fails (containers, objects, lazy values, random generators), and restore it.
 
-It looks at values only; it does not know how cells are run.
+It looks at values only, and does not know how cells are run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Names that a notebook lacks because the cell that would have bound them ended in an error.
 
-It holds names and cells; what a cell would bind, and when it has run, others say.
+It only stores names and cells, and is told which names a cell would bind.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class Lost:
         self._cells: dict[str, tuple[str, str]] = {}  # what the cell is called, and what it is known by
 
     def clear(self) -> None:
-        """Nothing is missing."""
+        """Forget all missing names."""
         self._cells.clear()
 
     def begin(self, cell: str) -> None:
@@ -28,11 +28,11 @@ class Lost:
             self._cells.pop(name, None)
 
     def missing(self, names: Iterable[str], label: str, cell: str) -> None:
-        """A cell ended in an error and has not bound these."""
+        """Record that a cell ended in an error and has not bound these names."""
         self._cells |= dict.fromkeys(names, (label, cell))
 
     def hint(self, name: str) -> str:
-        """Return what to do about a name that is not there; nothing where no cell would have bound it."""
+        """Return the hint for a missing name, or "" where no failed cell would have bound it."""
         if name not in self._cells:
             return ""
         label = self._cells[name][0]

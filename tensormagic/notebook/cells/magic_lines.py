@@ -36,7 +36,7 @@ _HELP = re.compile(r"(%%?)(tensor\w*|rewrite)\s(?:.*\s)?(-h|--help)\s*$")
 
 
 def refused_later(name: str, _line: str) -> None:
-    """What is said of ``%%tensor`` below other code, where IPython knows no such magic."""
+    """Raise the error for ``%%tensor`` below other code, where IPython knows no such magic."""
     raise UsageError(f"%{name} must be the first line of its cell: split the cell above it")
 
 

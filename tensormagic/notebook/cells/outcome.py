@@ -1,4 +1,4 @@
-"""A cell as the user wrote it, and what a run of it gave."""
+"""A cell as the user wrote it, and the outcome of a run."""
 
 from __future__ import annotations
 

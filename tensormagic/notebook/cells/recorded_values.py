@@ -24,7 +24,7 @@ class Recorded:
     new: str = ""
 
     def told(self, cell: str) -> str:
-        """Return what is said of it, where it was computed in ``cell``."""
+        """Return the hint on a value recorded by a loop, which was computed in ``cell``."""
         listed = " and ".join(filter(None, [", ".join(self.changes[:-1]), self.changes[-1]]))
         way = (
             f"record {self.new}, which the loop computes"

@@ -1,4 +1,4 @@
-"""Whether a cell that ran in part, and was rolled back, can run again as a whole without anybody seeing it."""
+"""Decide whether a cell that ran in part, and was rolled back, can run again as a whole without visible effects."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _loaded(body: Iterable[ast.stmt]) -> set[str]:
 
 
 class _Look:
-    """A look at what code uses, each value once.
+    """A search of the values that code uses, each visited once.
 
     Parameters
     ----------

@@ -338,7 +338,7 @@ def _identified(outcome: Outcome) -> Callable[[Any], Any]:
 
 
 def really_bound(outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a cell has bound, less what loops and branches have not bound for these data."""
+    """Return the names that a cell has bound, without those that loops and branches have not bound for these data."""
     perhaps = {n: v for n, v in outputs.items() if isinstance(v, Partial)}
     there = dict(zip(perhaps, session.compute([v.defined for v in perhaps.values()]) if perhaps else (), strict=True))
     held = {n: wrap(v.handed_back) if isinstance(v, Partial) else v for n, v in outputs.items()}
@@ -349,7 +349,7 @@ def really_bound(outputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _keep_read(outcome: Outcome, changing: list[Any]) -> None:
-    """What is compared later with a run in NumPy starts from what the cell has read."""
+    """Keep copies of what the cell has read, from which a later comparison with NumPy starts."""
     if outcome.options.check or "speed" in outcome.options.show:
         kept = {id(array): array.copy() for array in changing}
         outcome.notebook = {n: kept.get(id(v), v) for n, v in outcome.notebook.items()}

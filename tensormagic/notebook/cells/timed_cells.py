@@ -45,7 +45,7 @@ class Timed(ast.NodeTransformer):
         return super().visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
-        """``read_clock(time.time)`` for ``time.time()``."""
+        """Rewrite ``time.time()`` as ``read_clock(time.time)``."""
         self.generic_visit(node)
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         other = clocks.is_clock(self._space.get(name)) or name in self._imported
@@ -94,7 +94,7 @@ def _leads_to_lazy(value: Any, steps: int) -> bool:
 
 
 def _computing(code: ast.Module, compute: Callable[[Any], Any]) -> ast.Module:
-    """Code that also computes the lazy values that it binds and ends in."""
+    """Return code that also computes the lazy values that it binds and ends in."""
     *before, last = code.body
     if isinstance(last, ast.Expr):
         last.value = ast.copy_location(ast.Call(_named(__name__, compute), [last.value], []), last.value)
@@ -110,7 +110,7 @@ def _computing(code: ast.Module, compute: Callable[[Any], Any]) -> ast.Module:
 
 
 def _if_bound(name: str, compute: Callable[[Any], Any]) -> ast.Try:
-    """Code that computes a variable, unless it is unbound because a loop had no iterations."""
+    """Return code that computes a variable, unless it is unbound because a loop had no iterations."""
     call = ast.Expr(ast.Call(_named(__name__, compute), [ast.Name(name, ast.Load())], []))
     handler = ast.ExceptHandler(ast.Name("NameError", ast.Load()), None, [ast.Pass()])
     return ast.Try([call], [handler], [], [])

@@ -151,7 +151,7 @@ def by_line(shown: Portrait, kernels: list[PlannedKernel]) -> dict[int, Line]:
 
 
 def merged(shown: Portrait, found: Mapping[int, Line]) -> dict[int, str]:
-    """Return what became of lines whose operations rules have left out: ``merged into line 5``."""
+    """Return what became of lines whose operations rules have removed: ``merged into line 5``."""
     told: dict[int, str] = {}
     graphs = [shown.primal]
     for graph in graphs:
@@ -202,7 +202,7 @@ def _ops(line: Line) -> str:
 
 
 def _keys(rows: Sequence[Sequence[str]], *, gradients: bool) -> list[str]:
-    """Return what the signs and words mean that stand in the rows."""
+    """Return explanations of the signs and words that occur in the rows."""
     becomes, runs = (" ".join(row[k] for row in rows) for k in (1, 3))
     known = {
         "what the gradient of a line computes is counted at that line": gradients,
@@ -294,7 +294,7 @@ def _code(shown: Portrait, kernel: PlannedKernel, number: int, line: int, yours:
 
 
 def _around(texts: list[str], marked: list[int]) -> set[int]:
-    """Statements, and the heads of the loops and choices that they are in."""
+    """Return the marked statements, and the heads of the loops and branches around them."""
     kept = {0, *marked}
     for k in marked:
         depth = len(texts[k]) - len(texts[k].lstrip())

@@ -24,7 +24,7 @@ EVERY = 0.25
 
 
 class _Line:
-    """A line of a page, and the bar that stands in its place where a page has widgets."""
+    """A line of a page, replaced by a bar where the page has widgets."""
 
     def __init__(self, text: str, bar: Bar | None = None) -> None:
         self.text, self._bar = text, bar

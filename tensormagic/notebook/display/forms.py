@@ -1,4 +1,4 @@
-"""How panels are shown: tables and listings as HTML and as text, pictures that stand alone, numbers with their units."""
+"""The forms of panels: tables and listings as HTML and as text, pictures that stand alone, numbers with their units."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Panel = tuple[str, str]
 
 
 class Drawn(tuple[str, str]):  # noqa: SLOT001 (a tuple has no slots for the picture)
-    """A panel, as a page and as text, that is also a picture which stands alone."""
+    """A panel, as a page and as text, that is also a stand-alone picture."""
 
     picture: str
 
@@ -96,7 +96,7 @@ def _row(cells: Sequence[str], mark: bool, head: Sequence[str], wide: int) -> st
 
 
 def listing(title: str, text: str) -> Panel:
-    """Program text under a title, which can be closed."""
+    """Return program text as a panel under a title, which can be closed."""
     head = f'<summary style="display:list-item">{escape(title)}</summary>'
     page = f'<details open="">{head}<pre style="{_PRE}" tabindex="0">{escape(text)}</pre></details>'
     return page, f"{title}\n{text}"

@@ -1,4 +1,4 @@
-"""``%tensor_graph`` and its kin: a closer look at a lazy value, and at what is cached. They change nothing."""
+"""The magic ``%tensor_graph`` and its relatives: a closer look at a lazy value, and at what is cached. They change nothing."""
 
 from __future__ import annotations
 

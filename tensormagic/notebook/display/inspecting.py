@@ -1,4 +1,4 @@
-"""What Shift-Tab and ``?`` say of a lazy value: type, place, formula and gradient. Nothing is computed for it."""
+"""The text that Shift-Tab and ``?`` show of a lazy value: type, place, formula and gradient. Nothing is computed for it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Inspecting:
         self._inspector: Any = None
 
     def attend(self) -> None:
-        """Hang in; some versions of IPython make a new inspector when colours change."""
+        """Hook into IPython's inspector, which some versions recreate when colours change."""
         inspector = self.shell.inspector
         if inspector is self._inspector:
             return
@@ -49,7 +49,7 @@ class Inspecting:
             inspector.mime_hooks = {k: hook for k, hook in inspector.mime_hooks.items() if hook != self.markdown}
 
     def info(self, obj: Any, oname: str = "", info: Any = None, detail_level: int = 0) -> Any:
-        """IPython's fields; of a lazy value its own, for IPython's would compute it."""
+        """Return IPython's fields for an object; those of a lazy value are made here, as IPython's would compute it."""
         standing_for = _Lazy() if isinstance(obj, Tensor) else _numpys(obj)
         fields = type(self._inspector).info(self._inspector, standing_for, oname, info, detail_level)
         if isinstance(obj, MethodType) and obj == self.magics.tensor:
@@ -109,7 +109,7 @@ class Inspecting:
 
 
 def default_wrt(value: Tensor, space: Mapping[str, Any]) -> list[str]:
-    """With respect to what gradients are written: as the notebook has them, else the first inputs."""
+    """Return the names with respect to which gradients are written: those with gradients in the notebook, else the first inputs."""
     known = inputs_of(value)
     asked = [n for n in known if isinstance(space.get(f"grad_{n}"), Tensor)] or known
     return asked[:MOST_GRADIENTS]
@@ -120,7 +120,7 @@ class _Lazy:
 
 
 def _numpys(found: Any) -> Any:
-    """NumPy's method in place of a lazy value's method, for its signature and docstring."""
+    """Return NumPy's method for a lazy value's method, for its signature and docstring."""
     if not isinstance(found, MethodType) or not isinstance(value := found.__self__, Tensor):
         return found
     kind: Any = value.type.dtype

@@ -78,7 +78,7 @@ def as_html(line: str) -> str:
 
 
 def beneath(made: Any, line: str) -> Any:
-    """IPython's display data of a value with a line below it; unchanged unless it is plain text, or text and HTML."""
+    """Return IPython's display data of a value with a line below it, or unchanged unless it is plain text, or text and HTML."""
     data, metadata = made
     if not line or not {"text/plain", "text/html"} >= {*data}:
         return made

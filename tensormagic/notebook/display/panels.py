@@ -118,12 +118,12 @@ def _rest(shown: Portrait, logs: Sequence[Any]) -> list[tuple[str, ...]]:
 
 
 def _lines(shown: Portrait, node: Node) -> str:
-    """``In[3] line 2``, ``In[3] lines 2, 4``: the node's lines in this cell, or in others if it is from none of this one."""
+    """Return the node's lines in this cell, or else in others, as text: ``In[3] line 2``, ``In[3] lines 2, 4``."""
     return _told(shown.spans(node) or shown.lens.of(node))
 
 
 def _told(spans: Iterable[Site]) -> str:
-    """Cells and lines of spans, in words."""
+    """Return cells and lines of spans as text."""
     found: dict[str, dict[int, None]] = {}
     for place in spans:
         found.setdefault(place.cell, {})[place.line] = None

@@ -1,7 +1,7 @@
-"""A bar for computations that take longer than a second: what runs, since when, how far it is. It changes nothing in them.
+"""A progress bar for computations longer than a second: what runs, since when, and how far it is. It does not affect them.
 
-A cell that is quicker publishes nothing. The bar is a widget and nothing else: a page without widgets, and a comparison of
-outputs, never see it, and it goes when the computation ends.
+A quicker cell publishes nothing. The bar is only a widget: a page without widgets, and a comparison of outputs,
+never see it, and it disappears when the computation ends.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Progress:
         self._watch: _Watch | None = None
 
     def begin(self) -> None:
-        """A cell runs."""
+        """Start watching a cell."""
         self.end()
         if self._rich():
             self._watch = _Watch()
 
     def end(self) -> None:
-        """It has run: its bar goes."""
+        """Remove the bar of the cell that has run."""
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.end()
@@ -102,7 +102,7 @@ class _Watch:
         return [("building the graph", now if self._busy is None else self._busy)]
 
     def end(self) -> None:
-        """The cell has run."""
+        """Close the bar when the cell has run."""
         self._ended.set()
         with self._lock:
             self._close()

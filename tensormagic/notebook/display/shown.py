@@ -50,7 +50,7 @@ class View(Protocol):
 
 
 class Views:
-    """The live widgets of each cell: when a cell runs again, those of its last run are closed."""
+    """The live widgets of each cell; those of its last run are closed when it runs again."""
 
     def __init__(self) -> None:
         self._live: dict[str, list[View]] = {}
@@ -67,7 +67,7 @@ class Views:
         self._live.setdefault(self._cell, []).append(view)
 
     def follow(self) -> None:
-        """A cell has run: views of functions that read the notebook's variables look whether these have changed."""
+        """Update the views of functions that read the notebook's variables, after a cell has run."""
         for view in [v for views in self._live.values() for v in views]:
             follow = getattr(view, "follow", None)
             if follow is not None:
@@ -242,7 +242,7 @@ class Report:
 
     @property
     def _large(self) -> str:
-        """Return what is said of a graph that is drawn only where that is asked for."""
+        """Return the note on a graph that is drawn only on request, as it is large."""
         shown = self.portrait
         if shown is None or not self._graph or self.outcome.options.opened:
             return ""
@@ -254,7 +254,7 @@ class Report:
 
     @property
     def _bare(self) -> str:
-        """Return what is said where a graph was asked for and there is none."""
+        """Return the note where a graph was requested and there is none."""
         out, shown = self.outcome, self.portrait
         if not self.asked or not self._graph or out.options.opened or (shown is not None and shown.computes):
             return ""
@@ -302,7 +302,7 @@ class Report:
 
 
 class ShownTensor(Tensor):
-    """The lazy value that a cell ends in: it is shown with what the cell was asked to show."""
+    """The display of the lazy value that a cell ends in, with everything the cell was asked to show."""
 
     __slots__ = ("report",)
 
@@ -312,13 +312,13 @@ class ShownTensor(Tensor):
 
 
 class Reporting:
-    """The display of a cell: its value, as in any cell, or the report in its place or beside it."""
+    """The display of a cell: its value, as in any cell, or the report instead or beside it."""
 
     def __init__(self) -> None:
         self._pending: Report | None = None
 
     def end(self) -> None:
-        """A cell has run: no value is shown any more."""
+        """Forget the pending value after a cell has run."""
         self._pending = None
 
     def given(self, report: Report, *, marked: bool, silent: bool) -> Any:

@@ -90,7 +90,7 @@ def stays_away(value: Tensor) -> bool:
 
 
 def norm_of(gradient: Tensor) -> str:
-    """:func:`norm_text` of a gradient; of one on the device, computed there."""
+    """Return :func:`norm_text` of a gradient, computed on the device if it lies there."""
     if not is_on_device(gradient):
         return norm_text(gradient.numpy())
     if gradient.placed[1] == "refuse":
@@ -101,7 +101,7 @@ def norm_of(gradient: Tensor) -> str:
 
 
 def gradient_text(gradient: Tensor) -> str:
-    """``= -2`` of a gradient that is a number, ``= [-2, 1]`` of a few; of others the shape and the norm."""
+    """Return ``= -2`` for a scalar gradient, ``= [-2, 1]`` for one with few elements, else the shape and the norm."""
     away = is_on_device(gradient)  # of an array there no more than its norm is copied
     few = not gradient.ndim or (not away and 0 < (hint(gradient.type.size) or 0) <= _FEW)
     if not few or (away and gradient.placed[1] == "refuse"):

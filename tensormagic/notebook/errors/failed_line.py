@@ -61,7 +61,7 @@ class Line:
         return found[1] if found else ""
 
     def keyword_as_name(self) -> str:
-        """Return what is said where a word of Python's is used as a name: ``lambda = 2``."""
+        """Return the hint where a keyword of Python is used as a name: ``lambda = 2``."""
         text = re.sub(r"""'[^']*'|"[^"]*\"""", "''", self.text)
         found = _ASSIGNED.search(text) or _NO_LAMBDA.search(text)
         return f"{found[1]} is a word of Python's own, and cannot be a name: {found[1]}_ can." if found else ""

@@ -85,7 +85,7 @@ _NO_ATTRIBUTE = r"module '([\w.]+)' has no attribute '([^\W_]\w*)'"
 
 
 def of_plain(error: BaseException, line: Line) -> str:
-    """Return what there is to say of an error of plain Python: of names that a failed cell would have set, of lazy values and gradients."""
+    """Return the hint for an error of plain Python: on names that a failed cell would have set, lazy values and gradients."""
     if isinstance(error, ValueError) and "values to unpack" in str(error):
         return unpacking.of_derivative(line.text, line.space)
     if isinstance(error, NameError):

@@ -1,4 +1,4 @@
-"""Names in options that do not exist, or that stand for something else: refused before a cell runs."""
+"""Refuse names in options that do not exist, or mean something else, before a cell runs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _checked_name(code: Code, options: Options, notebook: Mapping[str, Any]) -> 
 
 
 def may_be(code: Code, notebook: Mapping[str, Any]) -> str:
-    """Return what gradients may be asked for: the variables that hold data among those that the cell reads."""
+    """Return the variables that gradients may be asked for: those holding data among those that the cell reads."""
     found = [name for name in sorted(code.parsed.reads) if described(notebook.get(name, len))]
     return f"; the cell reads {_some(found)}" if found else ""
 

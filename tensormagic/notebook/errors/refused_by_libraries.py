@@ -11,7 +11,7 @@ from tensormagic.ir.modules import may_be_users
 
 
 def of_library(error: BaseException, read: Mapping[str, Tensor]) -> str:
-    """Return what there is to say where other people's code has refused something, and the user's line reads lazy values."""
+    """Return the hint where another library has refused something, and the user's line reads lazy values."""
     module = _raising(error)
     by_class = isinstance(error, TypeError | KeyError | AttributeError) and module
     if not read or isinstance(error, TensorError) or not (by_class or re.search(r"\bTensor\b|buffer API", str(error))):

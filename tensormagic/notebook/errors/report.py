@@ -37,7 +37,7 @@ _TEXT = 20  # letters of a text that is shown
 
 @dataclass(frozen=True)
 class Place:
-    """Where in the user's code: how that is called, the line's text, a span of it, and the variables seen there.
+    """A place in the user's code: its label, the line's text, a span of it, and the variables visible there.
 
     ``column`` and ``end_column`` count characters of ``text``; without a span both are 0.
     """
@@ -123,7 +123,7 @@ def _line_of(filename: str, line: int) -> str:
 
 
 def _characters(text: str, offset: int) -> int:
-    """Python counts columns in bytes of UTF-8."""
+    """Return the number of characters before a byte offset, as Python counts columns in bytes of UTF-8."""
     return len(text.encode()[:offset].decode(errors="ignore"))
 
 
@@ -274,7 +274,7 @@ def _misfit(error: BaseException, place: Place) -> misfits.Misfit | None:
 
 
 def picture_of(error: BaseException) -> dict[str, str]:
-    """Return what an error that has been rendered is shown with, in every form; nothing for most."""
+    """Return the picture shown with a rendered error in every form, or {} for most errors."""
     found = getattr(error, "tensor_misfit", None)
     if found is None:
         return {}
@@ -333,7 +333,7 @@ def lazy_in(trace: TracebackType | None, shell: Any) -> dict[str, Tensor]:
 
 @contextmanager
 def bared(error: BaseException) -> Generator[None]:
-    """While the block runs, tracebacks of an error and of those before it have no frames of this package."""
+    """Remove the frames of this package from tracebacks of an error and its causes within the context."""
     traces = [(one, one.__traceback__) for one in chained(error)]
     try:
         for one, trace in traces:

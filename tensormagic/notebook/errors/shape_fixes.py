@@ -52,7 +52,7 @@ def _beside(first: str, left: _Shape, second: str, right: _Shape) -> str:
 
 
 def _stretched(first: str, left: _Shape, second: str, right: _Shape, *, named: bool) -> str:
-    """Return what goes element by element with the operand of more axes."""
+    """Return a remark on the operand that would be broadcast against the one with more axes."""
     for (one, a), (other, b) in (((first, left), (second, right)), ((second, right), (first, left))):
         if len(a) == len(b) + 1 and a[: len(b)] == b and len(b) == 1 and named:
             return f"{other}[:, None] has one row for each row of {one}: write that instead."
@@ -61,7 +61,7 @@ def _stretched(first: str, left: _Shape, second: str, right: _Shape, *, named: b
 
 
 def _all_into(shape: _Shape) -> list[_Shape]:
-    """Shapes that stretch to one: a number, a row, a column, the whole."""
+    """Return the shapes that broadcast to ``shape``: a row, a column, the whole."""
     column = [(*shape[:-1], "1")] if len(shape) > 1 else []
     return [*([shape[-1:]] if len(shape) > 1 else []), *column, shape]
 

@@ -86,7 +86,7 @@ class Misfit:
 
     @property
     def told(self) -> str:
-        """Return what does not fit, in words."""
+        """Return the mismatch in words."""
         pairs = [" and ".join(dict.fromkeys(self.extent(k, c) for k in self.guilty(c))) for c in self.clash]
         return f"{', '.join(pairs)} do not fit"
 
@@ -198,7 +198,7 @@ def _of_product(left: tuple[str, ...], right: tuple[str, ...]) -> tuple[tuple[in
 
 
 def _names(texts: Sequence[str], shapes: _Shapes, space: Mapping[str, Any], kind: str) -> tuple[tuple[str, ...], str]:
-    """Return what the operands are called in the user's line, as far as their shapes do not say otherwise; and the operation."""
+    """Return the operands' names in the user's line, as far as their shapes agree, and the operation."""
     for text in texts:
         operands = _operands(text, kind)
         if len(operands) != len(shapes):

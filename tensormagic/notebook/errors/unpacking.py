@@ -84,7 +84,7 @@ def _parted(text: str) -> tuple[ast.Tuple | ast.List | None, ast.expr | None]:
 
 
 def _derivative(value: ast.expr, space: Mapping[str, Any]) -> str:
-    """``value_and_grad`` or ``grad``, where their function is called on the right; nothing for other values."""
+    """Return ``value_and_grad`` or ``grad`` where their function is called on the right, else ""."""
     if not isinstance(value, ast.Call):
         return ""
     maker = value.func

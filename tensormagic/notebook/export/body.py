@@ -1,4 +1,4 @@
-"""A captured cell as a function: its arguments, its text with the imports and definitions that go before it, what it returns."""
+"""Turn a captured cell into a function: its arguments, its text with the imports and definitions before it, its results."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _within_strings(tree: ast.AST) -> set[int]:
 
 
 def _judge(body: Body, scope: Scope) -> None:
-    """What the cell does that a captured function does not."""
+    """Record what the cell does that a captured function cannot."""
     for n in ast.walk(body.tree):
         if isinstance(n, _AT_HOME):
             body.inline = "it deletes names or declares global ones"
@@ -195,5 +195,5 @@ def _judge(body: Body, scope: Scope) -> None:
 
 
 def indented(lines: Iterable[str]) -> list[str]:
-    """Lines one level deeper."""
+    """Return lines one level deeper."""
     return [f"    {line}".rstrip() for line in lines]

@@ -1,4 +1,4 @@
-"""Calls of the package in cells of Python: where they stand, marked for a run, and replaced in the text."""
+"""Find calls of the package in cells of Python, mark them for a run, and replace them in the text."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Names:
 
 
 def names_of(texts: Iterable[str]) -> Names:
-    """Return what cells import of the package."""
+    """Return the names that cells import from the package."""
     modules: set[str] = set()
     functions: dict[str, str] = {}
     for text in texts:
@@ -53,7 +53,7 @@ def names_of(texts: Iterable[str]) -> Names:
 
 @dataclass(frozen=True)
 class Site:
-    """A call that makes a function: its place, and what the function is for."""
+    """A call that makes a function: its place, and what the function does."""
 
     number: int
     node: ast.expr
@@ -160,7 +160,7 @@ def _noted(number: int, node: ast.expr) -> ast.Call:
 
 
 def _title(name: str, node: ast.Call) -> str:
-    """Return what the function is called: ``grad_of_loss``."""
+    """Return the name of the function: ``grad_of_loss``."""
     first = node.args[0] if node.args else None
     inner = _title("", first) if isinstance(first, ast.Call) else first.id if isinstance(first, ast.Name) else ""
     own = (

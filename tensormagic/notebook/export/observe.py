@@ -1,4 +1,4 @@
-"""A notebook run for what only a run knows: the types that functions are called with, and what captured cells compute."""
+"""Run a notebook to observe types of arguments of functions, and the graphs of captured cells."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Run:
         self.user_ns.update(names)
 
     def transform_cell(self, text: str) -> str:
-        """Text that IPython's lines have been taken out of."""
+        """Return text without IPython's lines unchanged."""
         return text
 
     def prefilter(self, line: str) -> str:

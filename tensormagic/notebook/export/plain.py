@@ -94,7 +94,7 @@ class PlainWriter(Writer):
             self.run.called(cell, named)
 
     def head(self) -> list[str]:
-        """Imports of generated code, and the functions that it calls."""
+        """Return the imports of generated code, and the functions that it calls."""
         lines = sorted(
             self.generated.imports
             | ({"import functools", "import inspect"} if "missing_from_globals" in self.needs else set())
@@ -170,22 +170,22 @@ class PlainWriter(Writer):
     # captured cells ---------------------------------------------------------------------------------------------------
 
     def decorators(self, body: Body, *, named: bool) -> list[str]:
-        """Return what stands before a definition."""
+        """Return the lines before a definition."""
         return self._renamed(["@missing_from_globals"]) if named else []
 
     def casts(self, body: Body) -> list[str]:
-        """Casts of floating arrays, where the cell asks for them."""
+        """Return casts of floating arrays, where the cell asks for them."""
         dtype, before = body.options.dtype, self.ran[body.cell.number].before
         wanted = [n for n in body.parameters if dtype and cast(before.get(n), dtype) is not before.get(n)]
         return [f"{n} = {n}.astype(np.{dtype})" for n in wanted]
 
     def returned(self, body: Body) -> str:
-        """Return what the function of the cell returns: its value last."""
+        """Return the text after ``return`` in the function of the cell, whose value comes last."""
         names = [*self.rest(body), *([body.value] if body.value else [])]
         return ", ".join(names) if names else "None"
 
     def rest(self, body: Body) -> list[str]:
-        """Return what is handed back beside the value."""
+        """Return the names returned beside the value."""
         return [n for n in body.outputs if n != body.value]
 
     def is_one(self, body: Body) -> bool:
@@ -193,7 +193,7 @@ class PlainWriter(Writer):
         return bool(body.options.name) and not self.rest(body)
 
     def place_of_value(self, body: Body) -> str:
-        """Return where the value stands in what the function of the cell returns."""
+        """Return the subscript of the value in the result of the cell's function."""
         return f"[{len(self.rest(body))}]" if self.rest(body) else ""
 
     def function(self, body: Body) -> list[str]:
@@ -263,7 +263,7 @@ class PlainWriter(Writer):
         return [*lines, *head, f"    return {inner}", ""], given
 
     def _arguments(self, body: Body, ran: _Ran, closed: Closed, inputs: Mapping[Any, str]) -> list[str]:
-        """Return what stands for each leaf of a graph in the program."""
+        """Return the expression for each leaf of a graph in the program."""
         texts: list[str] = []
         for leaf in closed.leaves:
             text = inputs.get(leaf) or leaf["source"].name

@@ -87,11 +87,11 @@ class Writer:
         return made
 
     def head(self) -> list[str]:
-        """Return what the program begins with."""
+        """Return the first lines of the program."""
         return [f"import tensormagic as {self.tm}"]
 
     def _module_name(self) -> str:
-        """Return what the package is called: ``tm``, where nothing else is called so."""
+        """Return the name of the package in the program: ``tm``, if nothing else has that name."""
         imported = re.compile(r"^\s*import tensormagic as tm\b", re.MULTILINE)
         text = "\n".join(imported.sub("", t) for c, t in zip(self.cells, self.texts, strict=True) if c.kind == "code")
         bound = re.search(r"\btm\s*(,[^=\n]*)?=[^=]|\bas tm\b|\bfor tm\b|def tm\b", text)
@@ -215,7 +215,7 @@ class Writer:
         return ["", *lines] if body.before else lines
 
     def casts(self, body: Body) -> list[str]:
-        """Lines that cast arguments, where the decorator does not."""
+        """Return lines that cast arguments, where the decorator does not."""
         return []
 
     def _called(self, body: Body) -> str:
@@ -226,7 +226,7 @@ class Writer:
         return bool(body.options.name) and not self.rest(body) and not body.options.of
 
     def decorators(self, body: Body, *, named: bool) -> list[str]:
-        """Return what stands before a definition."""
+        """Return the lines before a definition."""
         if body.grows and not named:
             return []
         options = body.options
@@ -236,11 +236,11 @@ class Writer:
         return [f"@{self.tm}.tensor({', '.join(given)})" if given else f"@{self.tm}.tensor"]
 
     def target(self, body: Body) -> str:
-        """Return what gradients are of."""
+        """Return the name of the differentiated value."""
         return body.options.of or body.value
 
     def rest(self, body: Body) -> list[str]:
-        """Return what is handed back beside the target, or the value."""
+        """Return the names returned beside the target, or the value."""
         first = self.target(body) if body.options.grad else body.value
         rest = [n for n in body.outputs if n != first]
         if body.options.grad and body.options.of and body.shown and body.value not in (first, *rest):
@@ -248,7 +248,7 @@ class Writer:
         return rest
 
     def returned(self, body: Body) -> str:
-        """Return what the function of the cell returns."""
+        """Return the text after ``return`` in the function of the cell."""
         rest = self.rest(body)
         if body.options.grad:
             target = self.target(body)
@@ -261,7 +261,7 @@ class Writer:
         return ", ".join(names) if names else "None"
 
     def place_of_value(self, body: Body) -> str:
-        """Return where the value stands in what the function of the cell returns."""
+        """Return the subscript of the value in the result of the cell's function."""
         rest = self.rest(body)
         if body.options.grad and not body.options.of:
             return "[0]"
@@ -288,7 +288,7 @@ class Writer:
         return [*lines, bound[body.value]] if body.shown and not suppressed else lines
 
     def arguments(self, body: Body) -> list[str]:
-        """Return what the call passes: the notebook's variables; where a live view starts, for one that the notebook does not have."""
+        """Return the arguments of the call: the notebook's variables, or the start of a live view for a name without one."""
         starts = {n: self.start(n, ends) for n, ends in body.options.live if self.scope.is_free(n)}
         return [repr(starts[n]) if n in starts else n for n in body.parameters]
 

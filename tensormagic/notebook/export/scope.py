@@ -1,4 +1,4 @@
-"""What is known of a notebook's names at a cell without running it: what binds them, and which values they were computed from."""
+"""The names of a notebook at a cell, known without running it: what binds them, and which values they were computed from."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Scope:
 
 
 def _kinds(tree: ast.Module) -> dict[str, str]:
-    """Return what is bound at the top of a cell to something other than a value."""
+    """Return the kinds of names bound at the top of a cell to something other than a value."""
     found: dict[str, str] = {}
     for statement in tree.body:
         if isinstance(statement, _DEFINING):

@@ -57,7 +57,7 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """Return what errors call it."""
+        """Return the name of the cell in errors."""
         lines = [self.magic, *self.text.splitlines()]
         first = next((line.strip() for line in lines if line.strip()), "")
         return f"code cell {self.number} ({first[:60]})"
@@ -170,7 +170,7 @@ class Lines:
         return "\n".join(line for line in lines if line != _DROPPED)
 
     def _stand_in(self, name: str, argument: str, *, standing: bool) -> str | None:
-        """Return what a line becomes, or None where it may stay."""
+        """Return the replacement of a line, or None where it may stay."""
         written = f"%{name} {argument}".rstrip() if name != "!" else f"!{argument}"
         if name in {"load_ext", "reload_ext"} and argument.split()[:1] == ["tensormagic"]:
             return _DROPPED if standing else "None"

@@ -94,7 +94,7 @@ def _em(character: str, *, slanted: bool) -> float:
 
 
 def glyphs(text: str, size: float, *, slanted: bool = False) -> Box:
-    """Text in one line."""
+    """Return text as a box in one line."""
     text = clean(text)
     width = size * sum(_em(c, slanted=slanted) for c in text)
     if not text.strip():
@@ -123,7 +123,7 @@ def _axis(size: float) -> float:
 
 
 def beside(boxes: Sequence[Box]) -> Box:
-    """Boxes on one baseline, from left to right."""
+    """Return boxes side by side on one baseline."""
     x, marks = 0.0, list[_Mark]()
     for box in boxes:
         marks += box.at(x, 0)
@@ -261,7 +261,7 @@ _BIG = {  # in a square of one by one
 
 
 def big(sign: str, size: float, *, tall: bool) -> Box:
-    """Return one of ``∑ ∏ ⋁ ⋀``, as large as it stands alone or beside text."""
+    """Return one of ``∑ ∏ ⋁ ⋀``, large if it stands alone, smaller beside text."""
     high = (1.35 if tall else 0.95) * size
     wide = 0.78 * high
     axis, pad = _axis(size), 0.06 * size
@@ -285,7 +285,7 @@ def _scaled(path: str, wide: float, high: float) -> list[str]:
 
 
 def grid(rows: Sequence[Sequence[Box]], right: Sequence[bool], *, across: float, down: float, size: float) -> Box:
-    """Rows of boxes in columns, each at the left or at the right of its column, about the middle of signs."""
+    """Return boxes in rows and columns, each aligned left or right in its column."""
     columns = [max((row[k].width for row in rows if k < len(row)), default=0.0) for k in range(len(right))]
     starts = [sum(columns[:k]) + across * k for k in range(len(right))]
     marks: list[_Mark] = []

@@ -115,7 +115,7 @@ def _bounded(text: str) -> str:
 
 
 def _packed(notes: Sequence[str]) -> list[list[str]]:
-    """Notes in rows: as many in each as a narrow page has room for."""
+    """Return notes in rows, as many in each as fit on a narrow page."""
     rows: list[list[str]] = []
     for note in notes:
         if rows and sum(map(_length, [*rows[-1], note])) <= _ROW:
@@ -389,7 +389,7 @@ def _fitting(writer: Writer, node: Node) -> tuple[tuple[str, ...], Expression]:
 
 
 def _names(shown: _Shown, named: Mapping[str, Node]) -> dict[Node, str]:
-    """Return what the nodes of a graph are called: its inputs, and variables of the notebook."""
+    """Return the names of a graph's nodes: its inputs, and variables of the notebook."""
     leaves = dict(zip(shown.graph.parameters, shown.closed.leaves, strict=True))
     whose = {node: name for name, node in reversed(list(named.items()))}
     names: dict[Node, str] = {}
@@ -407,7 +407,7 @@ def _names(shown: _Shown, named: Mapping[str, Node]) -> dict[Node, str]:
 
 
 def _sizes(closed: Closed, graph: Graph) -> dict[Any, int]:
-    """Return what the sizes are, as far as the inputs say it."""
+    """Return the values of sizes, as far as the inputs determine them."""
     sources: list[Any] = [leaf.params.get("source") for leaf in closed.leaves]
     shapes = [() if source is None else np.shape(source.value) for source in sources]
     try:

@@ -265,7 +265,7 @@ class Writer(Places):
         return None
 
     def _call(self, node: Node, index: _Indices, depth: int) -> Expression:
-        """Anything by its name and whole operands; regions by a name of their own."""
+        """Return a call by the op's name with whole operands; regions have a name of their own."""
         if node.op is ITEM:
             region = node.args[0]
             called = self._block(region, depth) if region.op in BLOCKS else self._call(region, None, depth)

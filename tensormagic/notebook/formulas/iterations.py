@@ -1,4 +1,4 @@
-"""What one iteration of a loop makes of its variables, as lines of mathematics: ``omega ← omega + dt * (…)``."""
+"""Write one iteration of a loop as assignments of mathematics: ``omega ← omega + dt * (…)``."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def iterations(graph: Graph, naming: Naming) -> dict[Node, Iteration]:
 
 
 def _outside(writer: Writer) -> Callable[[Node], Expression | None]:
-    """Return what writes the values that a loop has from outside: numbers, and arrays with names."""
+    """Return the writer of values that a loop reads from outside: numbers, and arrays with names."""
 
     def write(node: Node) -> Expression | None:
         if not narrow(node).type.shape:

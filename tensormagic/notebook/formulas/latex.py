@@ -318,7 +318,7 @@ def _product_latex(e: Product) -> str:
 
 
 def _least(e: Product, k: int) -> int:
-    """Return how tightly a factor has to hold together where it stands."""
+    """Return how tightly a factor has to bind at its place."""
     factor = e.factors[k]
     if isinstance(factor, Big) and 0 < k == len(e.factors) - 1:
         return _SUM

@@ -28,7 +28,7 @@ from tensormagic.ops.scalars import scalar, special
 
 
 def arguments(written: Iterable[Expression]) -> tuple[Expression, ...]:
-    """Return what a function is given; several that are left out beside each other are told as one."""
+    """Return the arguments of a function, with neighbouring ones that are cut out shown as one."""
     found: list[Expression] = []
     for part in written:
         if not (isinstance(part, Cut) and found and isinstance(found[-1], Cut)):
@@ -54,7 +54,7 @@ def plus(left: Expression, right: Expression) -> Expression:
 
 
 def negative(e: Expression) -> Expression:
-    """Minus something; twice is nothing."""
+    """Return the negative of an expression; a double negative is removed."""
     return e.body if isinstance(e, Negative) else Negative(e)
 
 
@@ -83,7 +83,7 @@ def times(factors: Sequence[Expression], sign: Literal["", "each", "matrix"] = "
 
 
 def _as_one_number(factors: list[Expression]) -> tuple[list[Expression], bool]:
-    """Factors, with several numbers as their product where that is as short, and without its sign, which comes second."""
+    """Return factors with numbers multiplied where that is as short, and whether a minus sign was taken out."""
     numbers = [f.value for f in factors if isinstance(f, Number) and isinstance(f.value, int | float)]
     if not numbers or len(numbers) == len(factors) == 1:
         return factors, False
@@ -101,7 +101,7 @@ def _is_count(e: Expression) -> bool:
 
 
 def _powers(factors: list[Expression]) -> list[Expression]:
-    """Factors, with equal ones that stand side by side as powers."""
+    """Return factors with equal neighbours as powers."""
     found: list[Expression] = []
     for factor in factors:
         if found and isinstance(found[-1], Number) and isinstance(factor, Quotient) and _is(factor.top, 1):

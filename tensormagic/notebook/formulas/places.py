@@ -29,11 +29,11 @@ class Places:
     _bound: dict[str, Expression]
 
     def write(self, node: Node, index: _Indices, depth: int) -> Expression:
-        """A node, or one element of it."""
+        """Return the expression of a node, or of one of its elements."""
         raise NotImplementedError
 
     def size(self, size: Size, depth: int = 0) -> Expression:
-        """A size."""
+        """Return the expression of a size."""
         raise NotImplementedError
 
     def _call(self, node: Node, index: _Indices, depth: int) -> Expression:

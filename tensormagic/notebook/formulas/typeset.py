@@ -156,7 +156,7 @@ def _read(tokens: Sequence[str]) -> list[_Atom]:
 
 
 def _line(atoms: Sequence[_Atom], style: int) -> Box:
-    """Atoms side by side, with the spaces that belong between them."""
+    """Return atoms side by side, with TeX's spaces between them."""
     size, found = _SIZES[style], list[Box]()
     for k, atom in enumerate(atoms):
         before = atoms[k - 1].kind if k else ""
@@ -227,7 +227,7 @@ class _Reader:
     # lines ------------------------------------------------------------------------------------------------------------
 
     def atoms(self, style: int) -> list[_Atom]:
-        """Return what stands in a line, up to what ends it."""
+        """Parse and return the atoms of a line, up to its end."""
         found: list[_Atom] = []
         while self._next not in _ENDS and not self._next.startswith("\\\\"):
             begin, piece = self._place, self._take()
@@ -244,7 +244,7 @@ class _Reader:
         return found
 
     def _group(self, style: int) -> Box:
-        """Return what is between braces; without these, one atom."""
+        """Parse and return a group in braces, or one atom if there are none."""
         if self._next != "{":
             return self._atom(self._take(), style).box
         self._take()
@@ -389,7 +389,7 @@ class _Reader:
 
 
 def _aligned(rows: Sequence[Sequence[Sequence[_Atom]]]) -> _Atom:
-    """Equations under one another."""
+    """Return equations under one another."""
     size = _SIZES[_DISPLAY]
     lines = [[_line(cell, _DISPLAY) for cell in row] for row in rows]
     across = 5 / 18 * size

@@ -1,4 +1,4 @@
-"""Graphs as scenes: what is captured, rewritten, differentiated and planned, as pictures show it. Knows no IPython."""
+"""Turn graphs into scenes: captured, rewritten, differentiated and planned. Knows no IPython."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Portrait:
 
     @cached_property
     def outline(self) -> Plan | Outline:
-        """Return what runs the whole, where it is computed."""
+        """Return the plan that runs the graph where it is computed."""
         if not self.is_on_gpu:
             return self.executable.plan
         from tensormagic.backend.cuda.outline import outlined  # with all kinds of kernels
@@ -222,7 +222,7 @@ class Portrait:
         return self.sizes[atom]
 
     def type_text(self, t: Type) -> str:
-        """``float64[569, 30]``: a type with the sizes of this run."""
+        """Return a type with the sizes of this run: ``float64[569, 30]``."""
         return str(t.with_shape(tuple(self.number(s) for s in t.shape), t.form))
 
     def label(self, node: Node) -> str:
@@ -384,7 +384,7 @@ class _Views:
         return Copies(there, self.drawing.ids, self.shown.number).into
 
     def views(self) -> tuple[View, ...]:
-        """Captured, rewritten, and where there are any, gradient and kernels."""
+        """Return the views captured and rewritten, and gradient and kernels where there are any."""
         shown, drawing = self.shown, self.drawing
         everything = (*shown.names, *shown.gradients)
         found = [self.first]
@@ -406,7 +406,7 @@ class _Views:
         return Scope(graph, self.shown.graph.names, self.shown.number)
 
     def went(self, view: str) -> dict[int, Mapping[str, str]]:
-        """Return what the frames of a view's branches say of the run, by the numbers of vertices, where little work tells it."""
+        """Return the captions of a view's branches for this run, by the numbers of vertices, where a little work can tell."""
         shown = self.shown
         graphs = {"captured": shown.primal, "rewritten": shown.first.graph}
         try:

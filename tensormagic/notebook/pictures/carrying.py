@@ -1,4 +1,4 @@
-"""Operations that carry a value on as it is: they compute nothing, and stand in no picture unless every step is asked for."""
+"""Operations that pass a value on unchanged: they compute nothing, and are drawn only if every step is wanted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scene tells beyond its first pictures: steps of rewriting, and what was measured of each node. Plain data."""
+"""The details of a scene beyond its first pictures: steps of rewriting, and measurements of each node. Plain data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rewrite:
-    """One use of a rule: its text, what it may change, where it fired, what it gained, and the operations that it introduced."""
+    """One use of a rule: its text, its level, where it fired, its gain, and the operations that it introduced."""
 
     rule: str
     level: str

@@ -1,4 +1,4 @@
-"""From a view to its picture: which boxes there are, what stands in groups, and where links enter and leave them."""
+"""Turn a view into its picture: its boxes, the contents of groups, and the points where links enter and leave boxes."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _is_scalar(vertex: Vertex) -> bool:
 
 
 def _paths(parts: _Parts, grouping: str, *, large: bool) -> list[tuple[_Key, ...]]:
-    """Return for each vertex the groups that it stands in, the outermost first."""
+    """Return for each vertex the groups that it is in, the outermost first."""
     ranges = _ranges(parts.vertices) if large else {}
     paths = [
         _path(vertex, grouping, ranges, large=large) if vertex.is_op or vertex.place else ()
@@ -173,7 +173,7 @@ def _path(
 
 
 def _ranges(vertices: list[Vertex]) -> dict[tuple[str, int], tuple[int, int]]:
-    """Return for each line the first and the last of those that it stands with, where there are many lines."""
+    """Return for each line the first and last line of its group, where there are many lines."""
     found = sorted({(vertex.cell, vertex.line or 0) for vertex in vertices if vertex.is_op})
     if len(found) <= MOST_LINES:
         return {}

@@ -1,4 +1,4 @@
-"""Views with what only carries values folded away: broadcasts, casts, checks and constants become part of who uses them."""
+"""Fold away vertices that only pass values on: broadcasts, casts, checks and constants become part of their users."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _same_kind(one: str, other: str) -> bool:
 
 
 class _Folding:
-    """One view, and what its vertices are given."""
+    """One view, with the operands of each vertex."""
 
     def __init__(self, view: View) -> None:
         self.whole = view
@@ -82,7 +82,7 @@ class _Folding:
         )
 
     def maker(self, key: str, *, last: bool = False) -> str:
-        """Who makes the value of a vertex; of the ``last`` one, whose cast may be the user's own, what a line has written stays."""
+        """Return the vertex that makes the value of a vertex; for the ``last`` one, casts written by the user are kept."""
         made = key
         while self.carries(made):
             made = self.given[made][0].source
@@ -163,7 +163,7 @@ class _Folding:
         return edges, texts
 
     def typed(self, vertex: Vertex) -> Vertex:
-        """A vertex with the type that its one user, which is not drawn, gives it: an array cut down to a row has the type of the row."""
+        """Return a vertex with the type of its only user, if that is not drawn: an array sliced to a row has the type of the row."""
         users = self.users.get(vertex.id, [])
         if len(users) != 1 or not self.carries(users[0]):
             return vertex

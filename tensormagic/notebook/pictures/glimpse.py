@@ -1,6 +1,6 @@
-"""Which side of a branch ran, for a picture that is drawn before anybody looks: counted in NumPy, as far as little work tells it.
+"""Find which side of a branch ran, for a picture drawn before anyone looks: by running NumPy, within a limit of work.
 
-How much work that may be is counted, too, so that one cell has one picture, however busy the machine is.
+The limit counts work, not time, so that a cell has one picture, however busy the machine is.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LONGEST = 0.5  # seconds; it ends what was taken for little work
 def glimpse(
     graph: Graph, parameters: Mapping[Node, Any], number: Callable[[Size], int]
 ) -> dict[Any, Mapping[str, str]]:
-    """Return what the frames of branches and ``while`` loops say of the run: by nodes, inside regions by places.
+    """Return the captions of branches and ``while`` loops in this run, by node, and inside regions by place.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def _computed(node: Node, operands: Sequence[Any], number: Callable[[Size], int]
 
 
 class _Runs(Looking):
-    """Counts the runs of each graph inside, as long as there is work left."""
+    """Counts the runs of each inner graph, until the limit of work is reached."""
 
     def __init__(self, work: int, end: float) -> None:
         super().__init__(end)
@@ -84,7 +84,7 @@ class _Runs(Looking):
         self.regions: dict[Place, None] = {}
 
     def spend(self, work: int) -> None:
-        """Some work is done."""
+        """Subtract work that was done from the limit, and raise Enough when it is used up."""
         self.left -= work
         if self.left < 0:
             raise Enough
@@ -105,5 +105,5 @@ class _Runs(Looking):
         self.spend(1 + getattr(value, "size", 1) // AS_MUCH)
 
     def told(self) -> list[tuple[Place, Mapping[str, str]]]:
-        """Return what is said of each region."""
+        """Return the captions of each region."""
         return [(place, said) for place in self.regions if (said := went(place, self.runs.__getitem__))]

@@ -1,6 +1,6 @@
-"""Which boxes of a picture stand together: by kernel, or by source line where a graph is large.
+"""Group the boxes of a picture by kernel, or by source line where a graph is large.
 
-Groups never feed each other in a circle, so a picture of groups is drawn from top to bottom like one of vertices.
+Groups never form a cycle, so a picture of groups is drawn from top to bottom like one of vertices.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What is measured of nodes inside loops, branches and calls: in some of the iterations, with the first and the last, and over all.
+"""Measure nodes inside loops, branches and calls: in some iterations, including the first and the last, and over all.
 
-A region is computed twice: first to count and to time, then to look at the values in the iterations that are told.
+A region is computed twice: first to count and to time, then to look at the values in the chosen iterations.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Region:
 
 
 class Inside:
-    """Looks into regions, as long as there is time and room.
+    """Measures nodes inside regions, within limits of time and memory.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class _Part:
 
 
 class _Counting(Looking):
-    """Counts the runs of each graph, and times nodes by a clock that stands while it counts."""
+    """Counts the runs of each graph, and times nodes by a clock that is stopped while counting."""
 
     def __init__(self, end: float) -> None:
         super().__init__(end)
@@ -207,7 +207,7 @@ class _Counting(Looking):
 
 @dataclass(frozen=True)
 class _Seen:
-    """What is told of a value, and when it was there: the iterations of the loops around it, and the run of its graph."""
+    """A measured value, with the iterations of the loops around it and the run of its graph."""
 
     iterations: Sequence[tuple[Frame, int]]
     graph: str
@@ -215,7 +215,7 @@ class _Seen:
     told: Mapping[str, Any]
 
     def when(self, runs: int, *, calls: bool) -> str:
-        """``iteration 3 of 200``, the outermost loop first; of functions that call themselves the call; nothing outside loops."""
+        """Return ``iteration 3 of 200``, the outermost loop first, the call of a recursive function, or "" outside loops."""
         parts = [
             f"iteration {iteration}{'' if loop.iterations is None else f' of {loop.iterations}'}"
             for loop, iteration in self.iterations
@@ -279,7 +279,7 @@ def _graphs(region: Node) -> Iterator[tuple[str, Graph]]:
 
 
 def _count_inside(region: Node) -> int:
-    """Return how many nodes there are in the graphs inside, in those inside them too."""
+    """Return the number of nodes in the inner graphs, at all levels."""
     count, stack = 0, [region]
     while stack:
         for _, graph in _graphs(stack.pop()):
@@ -312,7 +312,7 @@ def _ways(place: Place, counting: _Counting) -> str:
 
 
 def went(place: Place, runs: Callable[[Place], int]) -> dict[str, str]:
-    """What the frames of a region say when it has run, by their names: of a branch the side that ran, of a ``while`` its iterations."""
+    """Return the captions of a region's frames after a run: the side of a branch that ran, or the iterations of a ``while``."""
     op = place[-1].op
     if op is WHILE:
         count = runs((*place, "body"))

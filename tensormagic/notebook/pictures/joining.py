@@ -1,7 +1,8 @@
-"""Views with one box for each call of a library, and for each part of an array: what ``np.mean`` or ``p[rows, t]`` became is one vertex.
+"""Draw one box for each call of a library and each part of an array: all nodes of ``np.mean`` or ``p[rows, t]`` are one vertex.
 
-It is called as it was written. A call is joined where nothing else reads what it is made of, and no rule has changed that. The arithmetic
-of indices may have been changed; where others read it, as a gradient does, it has a box of its own, ``[rows, t]``.
+It is labelled as it was written. The nodes of a call are joined where nothing else reads them, and no rule has
+changed them. Index arithmetic may have been changed; where others read it, as a gradient does, it has a box of its
+own, ``[rows, t]``.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class _Joining:
                 return
 
     def parts(self, last: Vertex, call: str) -> list[str]:
-        """Return what a call is made of, its last part first; nothing where it cannot be one box."""
+        """Return the vertices of a call, the last one first, or [] where they cannot be one box."""
         users = [v for v in map(self.vertex.__getitem__, self.users[last.id]) if v.label not in CARRIES]
         if any(call in v.calls for v in users) or not self.is_part(last, last, call):
             return []
@@ -91,7 +92,7 @@ class _Joining:
         return found if self.is_whole(call, dict.fromkeys(found)) else []
 
     def reached(self, last: Vertex, call: str) -> list[str]:
-        """Return what belongs to a call and to nothing else, from its last part back."""
+        """Return the vertices that belong to a call and to nothing else, from the last one back."""
         found = {last.id: None}
         stack = [last.id]
         while stack:

@@ -268,7 +268,7 @@ def _sweep(net: _Net, rows: list[list[int]], *, downwards: bool) -> None:
 
 
 def _sort_known(row: list[int], key: dict[int, float]) -> None:
-    """Sort the items of a row that have a key; the others keep their places."""
+    """Sort the items of a row that have a key, leaving the others in place."""
     known = iter(sorted((item for item in row if item in key), key=key.__getitem__))
     row[:] = [next(known) if item in key else item for item in row]
 
@@ -413,7 +413,7 @@ def _apart(net: _Net, one: int, other: int) -> float:
 
 
 def _offsets(net: _Net, row: list[int]) -> list[float]:
-    """Return how far right of the first item each item of a row stands at least."""
+    """Return the minimal distance of each item of a row from the first."""
     offsets = [0.0]
     for left, right in pairwise(row):
         offsets.append(offsets[-1] + _apart(net, left, right))
@@ -421,7 +421,7 @@ def _offsets(net: _Net, row: list[int]) -> list[float]:
 
 
 def _spread(offsets: list[float], wanted: list[float], weights: list[float]) -> list[float]:
-    """Least squares to the wanted places under the gaps of the row, by pooling adjacent violators."""
+    """Return the positions closest to the wanted ones (least squares) with the gaps of the row, by pooling adjacent violators."""
     means: list[float] = []
     masses: list[float] = []
     sizes: list[int] = []

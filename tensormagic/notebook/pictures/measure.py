@@ -1,4 +1,4 @@
-"""What is measured of nodes when somebody opens the graph: bytes, NumPy's time, and what the values are like."""
+"""Measure nodes when the graph is opened: bytes, NumPy's time, and statistics of the values."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _bars(numbers: np.ndarray[Any, Any], low: float, high: float) -> Sequence[in
 
 
 def _heat(plain: np.ndarray[Any, Any], finite: np.ndarray[Any, Any], low: float, high: float) -> str:
-    """Two hex digits for each element, from 00, the smallest, to ff, the largest; two dots for non-finite ones."""
+    """Return two hex digits for each element, from 00, the smallest, to ff, the largest, or two dots for non-finite ones."""
     span = high / 2 - low / 2  # halves do not overflow
     shares = (np.where(finite, plain, low) / 2 - low / 2) / span if span > 0 else np.full(plain.shape, 0.5)
     scaled = np.where(finite, shares * 255, 0.0)

@@ -126,7 +126,7 @@ def _goes_back(view: View) -> bool:
 
 
 def part(scene: Scene, asked: Sequence[Any]) -> dict[str, Any]:
-    """Return what a page asked for.
+    """Return a part of the scene that a page asked for.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ _ANSWERS: dict[str, Callable[..., Any]] = {
 
 
 def _parts(scene: Scene, tables: _Tables) -> list[list[Any]]:
-    """Return what a page without a kernel could ask for, as pairs of the question and the answer; as much as has room."""
+    """Return pairs of questions that a page without a kernel could ask and their answers, as many as there is room for."""
     found: list[list[Any]] = [[["details"], _details(scene)]] if scene.later is not None else []
     room = MOST_PICTURED
     further = [
@@ -217,7 +217,7 @@ def _details(scene: Scene) -> dict[str, Any]:
 
 
 def _of_calls(scene: Scene) -> dict[int, Mapping[str, Any]]:
-    """Return what is told of calls that are one box: their last value, and the time of all of their parts."""
+    """Return the measurements of calls drawn as one box: their last value, and the time of all their parts."""
     known = scene.details.measured
     found: dict[int, Mapping[str, Any]] = {}
     for vertex in (v for view in scene.views for v in view.drawn.everything() if v.parts):
@@ -229,7 +229,7 @@ def _of_calls(scene: Scene) -> dict[int, Mapping[str, Any]]:
 
 
 def _in_words(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is told of a vertex, with times and sizes in their units."""
+    """Return the measurements of a vertex as text, with times and sizes in their units."""
     found = {key: _UNITS[key](value) if key in _UNITS else value for key, value in told.items()}
     if "iterations" in told:
         found["iterations"] = [[when, _in_words(one)] for when, one in told["iterations"]]

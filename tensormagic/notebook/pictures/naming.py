@@ -1,4 +1,4 @@
-"""What the user calls the nodes of a graph: the names that the text of their cells assigns them to."""
+"""Name the nodes of a graph as the user does, by assignments in the text of cells."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _place(part: ast.AST) -> Place:
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.AST]]:
-    """Names and the expressions that they are assigned."""
+    """Yield names and the expressions that they are assigned."""
     if isinstance(target, ast.Name):
         yield target.id, value
     elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
@@ -141,7 +141,7 @@ def _part(part: ast.Subscript) -> str:
 
 
 def _call(part: ast.Call) -> str:
-    """Return what a call is called, with the numbers that it is given: ``mean``, ``clip(·, 0, 1)``."""
+    """Return the label of a call with its number arguments: ``mean``, ``clip(·, 0, 1)``."""
     name = (
         part.func.id
         if isinstance(part.func, ast.Name)
@@ -187,7 +187,7 @@ def _number(part: ast.expr) -> str:
 
 
 def unfolded(node: Node) -> Node:
-    """Who makes the value that a node only hands on."""
+    """Return the node that makes the value which a node only passes on."""
     while node.op in CARRYING and node.args:
         node = node.args[0]
     return node
@@ -273,12 +273,12 @@ class Naming:
         return {(cell, place): self._text(cell).read.get(place) for _, cell, place in self._keys(node)}
 
     def certain(self, graph: Graph, called: dict[Node, str]) -> dict[Known, str]:
-        """Names by operation and place, where one node alone has these: they hold in rewritten graphs, too."""
+        """Return names by operation and place where these identify a node, so that they hold in rewritten graphs, too."""
         count = Counter(key for n in graph.nodes for key in self._keys(n))
         return {key: name for node, name in called.items() for key in self._keys(node) if count[key] == 1}
 
     def rewritten(self, fired: Sequence[Firing], known: Mapping[Known, str]) -> dict[Known, str]:
-        """Names of what rules have put in the place of what had one."""
+        """Return known names, and those of nodes that rules have put in the place of named ones."""
         found = dict(known)
         for one in fired:
             for op, cell, place in [*self._keys(one.before), *self._keys(one.before, rules=True)]:
@@ -316,7 +316,7 @@ class Naming:
         return found.pop() if len(found) == 1 else ""
 
     def adjoint_of(self, loop: Node, carried: Node) -> str:
-        """``adjoint of h``, or ``adjoint``, for what a loop of the backward pass carries: by what the value was made by."""
+        """Return ``adjoint of h``, or ``adjoint``, for a carry of a backward loop, by the assignment that made its value."""
         if {s.role for s in self.spans(loop)} != {"adjoint"}:
             return ""
         users = [node for node in loop["body"].nodes if carried in node.args and node.op.signs != (1, 1)]

@@ -1,6 +1,7 @@
-"""What of a graph its results need: of a loop or a branch, the results that are read, and the operands that these need.
+"""Find the parts of a graph that its results need: the results of a loop or a branch that are read, and their operands.
 
-A loop may give more than somebody reads: what a variable was last, of which class a number is. That is no part of the picture.
+A loop may return more than is read, such as the last value of a variable or the class of a number, which the
+picture leaves out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The colours of pictures (Okabe and Ito's, which colour-blind readers tell apart) and the style sheet made of them.
+"""The colours of pictures (Okabe and Ito's, which colour-blind readers can tell apart) and the style sheet made of them.
 
-The same rules serve an SVG that stands alone, with plain light colours, and a page, with variables that follow the page's theme. A
-kind is never told by its colour alone: outlines differ too.
+The same rules serve an SVG that stands alone, with plain light colours, and a page, with variables that follow the
+page's theme. A kind is never marked by its colour alone: outlines differ too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What loops carry for derivatives: what they keep of each iteration, and the adjoints that they go back with.
+"""Name the carries of loops for derivatives: records of each iteration, and adjoints of the backward loop.
 
-The user has no names for these; they are called by what is kept, and by what they are adjoints of.
+The user has no names for these; they are named by what they record or are adjoints of.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _KEPT = ("tape", "update")  # the form, and the kind, of values that each iterat
 def carried_for_derivatives(
     loop: Node, names: Sequence[str], naming: Naming, called: Mapping[Node, str]
 ) -> Mapping[int, str]:
-    """``count``, ``tape of h`` or ``adjoint of h``, for those of a loop's parameters that have no name of the user's.
+    """Return ``count``, ``tape of h`` or ``adjoint of h`` for a loop's parameters without a name of the user's.
 
-    ``names`` are those of all parameters, empty where there is none.
+    ``names`` are those of all parameters, "" where there is none.
     """
     body: Graph = loop["body"]
     first = int(loop.op is LOOP)  # its count

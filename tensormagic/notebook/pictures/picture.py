@@ -1,6 +1,6 @@
-"""A view laid out: boxes in rows, groups with pictures of their own inside, and the way of every link.
+"""A view laid out: boxes in rows, groups with pictures of their own inside, and the path of every link.
 
-Places only: colours, markup and pages are not its business, nor how the places were found.
+It holds places only, no colours or markup, and does not compute the layout.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Inside:
 
     @property
     def picture(self) -> Picture:
-        """Return what is inside."""
+        """Return the picture inside the group."""
         return self.opened.picture
 
 
@@ -101,7 +101,7 @@ class Box:
 
     @property
     def open(self) -> Opened | None:
-        """Return what the box shows where it is a group drawn open."""
+        """Return the contents of the box if it is a group drawn open, else None."""
         return self.inside.opened if self.inside is not None and self.inside.is_open else None
 
     @property
@@ -240,7 +240,7 @@ def narrowest(title: str) -> float:
 
 
 def opened_message(opened: Opened, table: dict[Vertex, int], shapes: dict[str, int], *, deep: bool) -> dict[str, Any]:
-    """Return what an open group shows as JSON data."""
+    """Return the contents of an open group as JSON data."""
     return {
         "w": round(opened.width, 1),
         "h": round(opened.height, 1),

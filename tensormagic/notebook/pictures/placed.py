@@ -1,4 +1,4 @@
-"""A call over a cluster as a picture: what runs where, what moves between these places, and how many bytes. Made when it is asked for."""
+"""Draw a call over a cluster: what runs where, what moves between these places, and how many bytes. Made on request."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def placed(report: Report) -> Placed | None:
 
 @dataclass
 class _Placing:
-    """Writes each node once for each place that computes it, and between places what moves."""
+    """Draws each node once for each place that computes it, and the transfers between places."""
 
     report: Report
     call: Call
@@ -139,7 +139,7 @@ class _Placing:
         return self.whole[node].name or vertex.name or naming.written(node) or titles.get(vertex.id, vertex.title)
 
     def _tell_parts(self, results: Sequence[str]) -> None:
-        """A part that one result alone is made of is called as that result."""
+        """Name nodes that only one result is computed from after that result."""
         parts = [node for stage in self.call.split.stages for node, _ in stage.parts]
         of: dict[Node, set[str]] = {node: set() for node in parts}
         for name, result in zip(results, self.graph.results, strict=True):
@@ -156,7 +156,7 @@ class _Placing:
         return vertex.id
 
     def _moves(self, key: str, crossing: Crossing, note: str, source: str) -> str:
-        """Return what stands at a border: how many bytes, and of what."""
+        """Add a vertex for a transfer: how many bytes, and of what; return its key."""
         if key not in self.vertices:
             self.crossings.append(crossing)
         return self._add(Vertex(key, in_bytes(crossing.bytes), "sent", note), source)
@@ -164,14 +164,14 @@ class _Placing:
     # places
 
     def _when(self, number: int) -> str:
-        """Return what this process does before a pass, or after the last one, has a frame of its own."""
+        """Return the title of the frame for the work of this process before a pass, or after the last one."""
         count = len(self.call.split.stages)
         if number == count:
             return f"{HERE}, at the end"
         return f"{HERE}, before pass {number + 1} of {count}" if count > 1 else f"{HERE}, before"
 
     def _once(self, whole: Whole, place: str) -> None:
-        """What is computed in this process."""
+        """Draw the nodes computed in this process."""
         for node in topological(whole.gives, stop=set(whole.reads).__contains__):
             if node.op is PARAMETER:
                 self.at.setdefault(node, self.whole[node].id)
@@ -214,7 +214,7 @@ class _Placing:
             self.rows[node] = there[node]
 
     def _driven(self, driven: Driven) -> None:
-        """A loop or branch that this process drives: what its stages have moved in all, over all iterations."""
+        """Draw a loop or branch that this process drives, with the transfers of its stages summed over all iterations."""
         node, vertex = driven.node, self.whole[driven.node]
         what = "branch" if node.op is COND else "loop"
         self._once(driven.before, f"{HERE}, before the {what}")
@@ -270,7 +270,7 @@ class _Placing:
         return self._moves(f"{self.whole[node].id}>lent{number}", way, note, source)
 
     def _part(self, node: Node, ufunc: str, size: int, passed: Passed, source: str, where: tuple[str, str]) -> None:
-        """The parts of all chunks, put together on workers and then in this process."""
+        """Draw the partial results of all chunks, combined on workers and then in this process."""
         vertex, name = self.whole[node], self.told[node]
         between = Crossing(f"parts of {name}", "worker to worker", passed.between, passed.between * size)
         note = f"{passed.between:,} of {self.report.chunks:,} parts to another worker"
@@ -284,7 +284,7 @@ class _Placing:
             self.at[node] = self._add(whole, self.at[node])
 
     def _ends(self) -> None:
-        """The results: values in this process, and rows that stay where they are."""
+        """Draw the results: values in this process, and rows that stay where they are."""
         for node, end in zip(self.graph.results, self.ends, strict=True):
             source = self.at.get(node, "")
             if node in self.rows:

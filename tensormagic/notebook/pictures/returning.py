@@ -1,4 +1,4 @@
-"""Ways back: from what an iteration of a loop gives, beside all boxes, up to the input that it is in the next one. Places only."""
+"""Draw paths back: from a result of an iteration, around all boxes, up to the input that it becomes in the next. Places only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def lane(edge: float, number: int) -> float:
 
 
 def way(start: tuple[float, float], below: float, x: float, above: float, end: tuple[float, float]) -> str:
-    """The path from ``start`` to below its row, along the lane at ``x`` to above the row of ``end``, and down to it; with its head."""
+    """Return the path from ``start`` down below its row, along the lane at ``x`` to above the row of ``end``, and down to ``end``."""
     (left, top), (right, bottom) = start, end
     low, high, c = below + BELOW, above - ABOVE, CORNER
     points = [

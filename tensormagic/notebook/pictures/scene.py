@@ -1,6 +1,7 @@
-"""The scene: what a picture of a graph shows, as plain immutable data.
+"""The scene: the content of a graph's picture, as plain immutable data.
 
-A scene knows neither the graph it was made from nor IPython. The widget, the static SVG and the exported page draw it.
+A scene knows neither the graph it was made from nor IPython. The widget, the static SVG and the exported page draw
+it.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ class Vertex:
 
     @property
     def title(self) -> str:
-        """``e = exp`` or ``z = · + ·``: the name and the operation; only one of them if there is no other."""
+        """Return ``e = exp`` or ``z = · + ·``: the name and the operation, or the one of them that there is."""
         if self.written:
             named = f"{self.name} = " if self.name and self.kind != "update" else ""
             return clean(f"{self.written} = ·" if self.kind == "update" else f"{named}{self.written}", 60)
@@ -184,17 +185,17 @@ class View:
 
     @cached_property
     def ops(self) -> int:
-        """Return how many of the vertices that are drawn compute something, those inside of loops and branches with them."""
+        """Return how many of the drawn vertices compute something, including those inside loops and branches."""
         return sum(vertex.is_op for vertex in self.drawn.everything())
 
     @property
     def made_by_rules(self) -> str:
-        """``, 30 of them made by rules``: of a gradient, where these are more than all others; else nothing."""
+        """Return ``, 30 of them made by rules`` for a gradient where most are, else ""."""
         made = sum(vertex.derived and vertex.is_op for vertex in self.drawn.vertices)
         return f", {made} of them made by rules" if 2 * made > self.ops else ""
 
     def elsewhere(self, cell: str) -> str:
-        """``, 29 of them in In[4]``: how many ops were written in other cells than the one that is shown; else nothing."""
+        """Return ``, 29 of them in In[4]``, the number of ops written in other cells than the one shown, or ""."""
         others = [v for v in self.drawn.vertices if v.is_op and v.cell not in {"", cell}]
         bodies = [body for vertex in others for body in self.drawn.inner.get(vertex.id, ())]
         count, cells = len(others) + sum(body.ops for body in bodies), sorted({vertex.cell for vertex in others})
@@ -203,7 +204,7 @@ class View:
 
     @property
     def counted(self) -> str:
-        """``12 ops``; for a view grouped by kernels ``2 compiled kernels``."""
+        """Return ``12 ops``, or for a view grouped by kernels ``2 compiled kernels``."""
         count, what = (self.kernels, "compiled kernel") if self.kernels else (self.ops, "op")
         return f"{count} {what}{'s' * (count != 1)}{'' if self.kernels else self.made_by_rules}"
 
@@ -320,7 +321,7 @@ class Scene:
 
     @property
     def told(self) -> str:
-        """:meth:`text` without its title, and the rules that may have changed digits."""
+        """Return :meth:`text` without its title, with the rules that may have changed digits."""
         rules = [f"  {rule}" for rule in self.rules[:MOST_RULES]]
         rules += [f"  and {len(self.rules) - MOST_RULES} more rules"] if len(self.rules) > MOST_RULES else []
         notes = [f"  {text}" for text in self.notes]
@@ -335,11 +336,11 @@ class Scene:
 
     @cached_property
     def details(self) -> Details:
-        """Return what is found out when somebody opens the graph; once."""
+        """Return the details that are computed once, when the graph is opened."""
         return self.later() if self.later is not None else Details()
 
     def went(self, view: str) -> Mapping[int, Mapping[str, str]]:
-        """Return what the frames of a view's branches and loops say of the run, by the number of the vertex and the name of the frame."""
+        """Return the captions of a view's branches and loops for this run, by the number of the vertex and the name of the frame."""
         if "details" in vars(self):
             return {number: told["went"] for number, told in self.details.measured.items() if "went" in told}
         return self.soon(view) if self.soon is not None else {}

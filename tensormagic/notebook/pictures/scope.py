@@ -1,4 +1,4 @@
-"""A graph as it is read: what its parameters, its operations and its sizes are called, and the numbers that sizes are."""
+"""A graph as the reader sees it: names of its parameters, operations and sizes, and the values of sizes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Scope:
     )
 
     def type_text(self, t: Type) -> str:
-        """``float64[569, 30]``: a type with the sizes of this run; with symbols where these are not known."""
+        """Return a type as text with the sizes of this run: ``float64[569, 30]``, or with symbols where these are unknown."""
         text = self._texts.get(t)
         if text is None:
             text = self._texts[t] = self._type_text(t)
@@ -73,7 +73,7 @@ class Scope:
         return self.size_text(node["size"]) if node.op is SIZE else WORDS.get(node.op.name, node.op.name)
 
     def _product(self, node: Node) -> str:
-        """Return what a contraction is called: ``@``; with its operands where one is transposed, or the second stands first."""
+        """Return the label of a contraction: ``@``, with its operands where one is transposed or they are swapped."""
         names = [self._operand(a) for a in node.args]
         text = product(node["subscripts"], names)
         plain = text.startswith("einsum(") or text == f"{names[0]} @ {names[1]}"
@@ -103,11 +103,11 @@ class Scope:
 
     @cached_property
     def extents(self) -> Mapping[str, str]:
-        """Return what the user would write for each symbol of a size."""
+        """Return the expression that the user would write for each symbol of a size."""
         return extents(self.names, self.graph.parameters)
 
     def symbolic(self, t: Type) -> str:
-        """``float64[len(x)]``: a type with sizes as the user would write them; nothing where one of them cannot be."""
+        """Return a type with sizes as the user would write them: ``float64[len(x)]``, or "" where one cannot be written."""
         if not t.shape:
             return str(t)
         dtype, bracket, rest = str(t).partition("[")
@@ -163,7 +163,7 @@ class Scope:
         return given or ("tape" if parameter.type.form == "tape" else "")
 
     def given(self, node: Node, naming: Naming, *, carried: bool = False) -> str:
-        """Return what an operand is called: its name, or how it was written; of what a loop carries, its name alone."""
+        """Return the label of an operand: its name, or its expression; for a loop's carry its name alone."""
         if node in self.called:
             return self.called[node]
         source = unfolded(node)
@@ -193,7 +193,7 @@ class Scope:
         return None
 
     def symbolics(self, types: Sequence[Type]) -> str:
-        """:meth:`symbolic` of several types."""
+        """Return :meth:`symbolic` of several types."""
         found = [self.symbolic(t) for t in types]
         return ", ".join(found) if all(found) else ""
 
@@ -212,7 +212,7 @@ def short(value: Any, items: int = 3) -> str:
 
 
 def _contraction(subscripts: str) -> str:
-    """Return what a contraction is called: ``@`` of matrices or vectors, ``vdot`` of all elements of two arrays, else ``einsum``."""
+    """Return the name of a contraction: ``@`` of matrices or vectors, ``vdot`` of all elements of two arrays, else ``einsum``."""
     (left, right), out = split(subscripts)
     if len((set(left) & set(right)) - set(out)) == 1:
         return "@"

@@ -1,6 +1,6 @@
-"""The box of a vertex: its outline, its lines of text and the size that they need.
+"""Shape the box of a vertex: its outline, its lines of text and their size.
 
-It knows vertices one at a time, nothing of edges or places.
+It knows single vertices, nothing of edges or places.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def mark(vertex: Vertex) -> str:
 
 
 def describe(vertex: Vertex) -> str:
-    """Describe a vertex in one line: label, type, role, source line, kernel."""
+    """Return a vertex described in one line: label, type, role, source line, kernel."""
     told = [vertex.title, "" if vertex.label in vertex.title else vertex.label, vertex.type]
     told.append(vertex.role if vertex.role != "value" else "")
     told.append(f"{vertex.cell} line {vertex.line}".strip() if vertex.line is not None else "")

@@ -185,7 +185,7 @@ def _way_back(picture: Picture, number: int, tops: list[float]) -> str:
 
 
 def _legend(vertices: list[Vertex], room: float) -> _Panel:
-    """Name the outlines that occur, and the signs, in rows that are not much wider than ``room``."""
+    """Return a legend of the outlines and signs that occur, in rows about as wide as ``room``."""
     x = y = wide = 0.0
     markup: list[str] = []
     kinds = {vertex.kind for vertex in vertices}

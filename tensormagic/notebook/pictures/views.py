@@ -69,7 +69,7 @@ class Drawing:
 
     @cached_property
     def naming(self) -> Naming:
-        """Reads names out of the texts of cells."""
+        """Return the reader of names in the texts of cells."""
         return Naming(self.spans, self.source_of, self.cell)
 
     def in_cell(self, rule: str) -> str:
@@ -80,7 +80,7 @@ class Drawing:
         return role + in_cell(rule.removeprefix(role), self.texts[self.cell])
 
     def id(self, node: Node) -> str:
-        """Return what a node is called in every view."""
+        """Return the id of a node, the same in every view."""
         found = self.ids.get(node)
         if found is None:
             found = self.ids[node] = f"v{self._count}"
@@ -88,7 +88,7 @@ class Drawing:
         return found
 
     def meaning(self, node: Node, label: str, cell: str) -> str:
-        """Return what an operation does, if the text of its cell does not name it: rules and library functions insert such operations."""
+        """Return what an operation does, if its cell's text does not name it, as for ops that rules and library functions insert."""
         if cell not in self.texts:
             self.texts[cell] = self.source_of(cell)
         is_operator = "@" in label or operation(node.op.name) != node.op.name
@@ -160,7 +160,7 @@ class Drawing:
 
 
 class _Writer:
-    """Writes one view: ids are unique in it, and there is an end to how much it holds."""
+    """Writes one view, with unique ids and a limit on its size."""
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class _Writer:
         place: tuple[Any, ...] = (),
         wanted: Sequence[int] | None = None,
     ) -> View:
-        """Return what the results of the ``wanted`` numbers need; without these, all results."""
+        """Return a view of the nodes that the ``wanted`` results need, or all results."""
         wanted = range(len(scope.graph.results)) if wanted is None else wanted
         found = needed(scope.graph, wanted)
         self.parts |= self.drawing.naming.parts([n for n in found.nodes if kind_of(n) in _PLACED or n.op in _TAKES])
@@ -221,7 +221,7 @@ class _Writer:
         return View(name, tuple(vertices), tuple(edges), given, inner, returns=returns)
 
     def called(self, graph: Graph) -> Mapping[Node, str]:
-        """Return what the user calls the nodes of a graph."""
+        """Return the user's names for the nodes of a graph."""
         naming, known = self.drawing.naming, self.drawing.known
         if not self.written:
             return naming.still(graph, known)
@@ -303,7 +303,7 @@ class _Writer:
         read: Sequence[int],
         given_as: Mapping[int, str],
     ) -> Vertex:
-        """Return one node, in the graphs of a place; of several results those that are ``read`` are told."""
+        """Return the vertex of one node in the graphs of a place; of several results only those in ``read`` are described."""
         drawing = self.drawing
         fixed = scope.constant(node)
         types = tuple(node.types[k] for k in read) if fixed is None else fixed.types
@@ -350,7 +350,7 @@ def _returns(loop: Node, body: Graph, ids: Mapping[Node, str], ends: Mapping[int
 
 
 def _given_as(scope: Scope, node: Node, found: Needed, ends: Mapping[tuple[Node, int], str]) -> dict[int, str]:
-    """Return what the results of a loop are called where they are read; gradients by their own names."""
+    """Return the labels of a loop's results where they are read; gradients have their own names."""
     items = [n for n in found.nodes if n.op is ITEM and n.args[0] is node] if len(node.types) > 1 else []
     named = {number: label for (one, number), label in ends.items() if one is node}
     return named | {item["index"]: scope.called[item] for item in items if item in scope.called}

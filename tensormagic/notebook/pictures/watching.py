@@ -1,4 +1,4 @@
-"""A loop, a branch or a call computed once more in NumPy while somebody looks on: which graph inside runs, in which iteration.
+"""Recompute a loop, a branch or a call in NumPy under observation: which inner graph runs, in which iteration.
 
 Nothing is printed again.
 """
@@ -86,7 +86,7 @@ class Looking:
         self.end = end
 
     def starts(self, graph: Graph, table: Mapping[Node, Any]) -> None:
-        """A graph starts: an iteration, a way of a branch, a call."""
+        """Handle the start of a graph: an iteration, a side of a branch, a call."""
         if time.perf_counter() > self.end:
             raise Enough
         if self.frames:
@@ -96,23 +96,23 @@ class Looking:
             self.started(frame, table)
 
     def begins(self, node: Node, given: Sequence[Any]) -> None:
-        """A node is to be computed."""
+        """Handle the start of a node's computation."""
         if is_region(node):
             frame = Frame(node, self._place(node), int(given[0]) if node.op is LOOP else None)
             frame.way = ("then" if given[0] else "otherwise") if node.op is COND else ""
             self.frames.append(frame)
 
     def ends(self, node: Node, value: Any) -> None:
-        """The node has been computed."""
+        """Handle the end of a node's computation."""
         if is_region(node):
             self.frames.pop().ended = True
         self.made(node, value)
 
     def started(self, frame: Frame, table: Mapping[Node, Any]) -> None:
-        """A graph has started; its place is that of the frame."""
+        """Handle the start of a graph, whose place is that of the frame; for subclasses."""
 
     def made(self, node: Node, value: Any) -> None:
-        """A node of the graph that runs has been computed."""
+        """Handle the end of a node's computation in the running graph; for subclasses."""
 
     def loops(self) -> Iterator[Frame]:
         """Return the loops that are turning, the outermost first."""

@@ -1,6 +1,6 @@
-"""The same cell in JAX, PyTensor or PyTorch: its text unchanged, with their namespace where it reads ``numpy``.
+"""Run the same cell in JAX, PyTensor or PyTorch, with their namespace in place of ``numpy`` and its text unchanged.
 
-A cell that they cannot run so is not rewritten for them: what stopped it is said instead.
+A cell that they cannot run so is not rewritten for them: the reason is reported instead.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Peer:
 
 @dataclass(frozen=True)
 class Ran:
-    """What came of it: the program with its arguments and results, or why there is none."""
+    """The outcome of a run by another package: the program with its arguments and results, or the reason why there is none."""
 
     peer: Peer
     first: float = 0.0
@@ -148,7 +148,7 @@ def _ran(
 
 
 def _theirs(value: Any, namespace: ModuleType) -> Any:
-    """NumPy itself, and functions of it, as the namespace has them."""
+    """Return the namespace's counterpart of NumPy itself, or of one of its functions."""
     if value is np:
         return namespace
     return getattr(namespace, value.__name__, value) if isinstance(value, np.ufunc) else value
@@ -163,7 +163,7 @@ def _by_jax(program: Program, given: Sequence[Array]) -> Program:
 
 
 def _jax_double() -> AbstractContextManager[Any]:
-    """JAX computes in single precision where it is not told otherwise."""
+    """Return a context in which JAX computes in double precision, instead of its default of single precision."""
     jax: Any = importlib.import_module("jax")
     return (
         jax.enable_x64(True) if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental").enable_x64()

@@ -1,4 +1,4 @@
-"""The cell in plain NumPy, on copies, beside what was captured; and how far results are apart. The notebook stays as it is."""
+"""Run the cell in plain NumPy on copies, to compare it with the captured run, and measure how far results differ."""
 
 from __future__ import annotations
 

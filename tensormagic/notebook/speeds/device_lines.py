@@ -1,4 +1,4 @@
-"""The time of each line of a cell on the device, from one run in which it is waited for between kernels and calls of the library."""
+"""Measure the time of each line of a cell on the device, in one run that synchronises between kernels and library calls."""
 
 from __future__ import annotations
 

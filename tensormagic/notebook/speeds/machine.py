@@ -1,7 +1,7 @@
-"""What this machine can do on one core: floating-point operations and bytes a second, measured once and kept in the cache folder.
+"""Measure this machine on one core: floating-point operations and bytes per second, kept in the cache folder.
 
-Two short programs: many fused multiply-adds on few numbers, and ``a = b + 3 * c`` over arrays (the triad of McCalpin's
-STREAM) that fit in the cache, and that do not.
+Two short programs: many fused multiply-adds on few numbers, and ``a = b + 3 * c`` over arrays (the triad of
+McCalpin's STREAM) that fit in the cache, and that do not.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def measured() -> Machine:
 
 
 def _name(compiles: bool) -> str:
-    """Return what tells machines apart that share a folder."""
+    """Return a digest that distinguishes machines which share a folder."""
     parts = [platform.node(), platform.machine(), platform.processor(), np.__version__]
     if compiles:
         from tensormagic.backend.cpu.loader import machine
@@ -86,7 +86,7 @@ def _name(compiles: bool) -> str:
 
 
 def _best(action: Callable[[], Any]) -> float:
-    """Seconds of the fastest of a few runs: what disturbs one only makes it slower."""
+    """Return the seconds of the fastest of a few runs, as disturbances only make a run slower."""
     times: list[float] = []
     for _ in range(_REPEATS):
         begin = time.perf_counter()
@@ -96,7 +96,7 @@ def _best(action: Callable[[], Any]) -> float:
 
 
 def _streams(triad: Triad) -> tuple[float, float]:
-    """Bytes a second of a triad, cached and from memory: two arrays read and one written."""
+    """Return bytes per second of a triad, cached and from memory: two arrays read and one written."""
     found: list[float] = []
     for count in (_SMALL, _LARGE):
         a, b, c = np.zeros(count), np.ones(count), np.ones(count)
@@ -151,7 +151,7 @@ class _Programs:
 
 
 def _by_machine_code() -> Machine | None:
-    """Measured by machine code; None where there is none."""
+    """Return measurements by machine code, or None where there is no compiler."""
     programs = _Programs()
     handle = native.start(cast("Plan", programs))
     if not handle.wait(_WAIT) or None in programs.functions:

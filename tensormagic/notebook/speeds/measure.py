@@ -1,6 +1,6 @@
-"""Speed, memory and accuracy of a cell: in plain NumPy, captured, and by other packages where they were asked for.
+"""Measure speed, memory and accuracy of a cell: in plain NumPy, captured, and by other packages on request.
 
-It measures and counts; how that is shown is not its business.
+Displaying the results is done elsewhere.
 """
 
 from __future__ import annotations
@@ -135,19 +135,19 @@ class Speed:
 
     @property
     def numpy(self) -> Party:
-        """Plain NumPy."""
+        """Return the measurements of plain NumPy."""
         return self.parties[0]
 
     @property
     def own(self) -> Party:
-        """Return what was captured."""
+        """Return the measurements of the captured program."""
         return self.parties[1]
 
     @property
     def doubt(self) -> float:
-        """Return what errors below are not told from zero: longer floats lose digits where NumPy does, 11 bits later.
+        """Return the error below which errors cannot be told from zero: longer floats round as NumPy does, 11 bits later.
 
-        Four bits are left for where the same sum is rounded in another way.
+        Four bits are left for sums that are rounded in another way.
         """
         return (
             (self.numpy.error or 0.0) * 2.0 ** -(self.digits - np.finfo(np.float64).nmant - 4) if self.digits else 0.0
@@ -180,16 +180,16 @@ class Speed:
 
     @property
     def pays_after(self) -> int | None:
-        """After how many runs compiling has paid; None for never."""
+        """Return the number of runs after which compiling has paid, or None for never."""
         saved = self.run(self.numpy) - self.run(self.own)
         return int((self.own.compiling or 0.0) / saved) + 1 if saved > 0 else None
 
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of the first run and of the fastest; of those after the first the mean, its deviation, and how many they were.
+    """Seconds of the first run and of the fastest; the mean, deviation and number of runs after the first.
 
-    As ``%%timeit`` has it, runs are taken together in batches, and the deviation is that of the batches' means.
+    As in ``%%timeit``, runs are timed in batches, and the deviation is that of the batches' means.
     """
 
     first: float
@@ -221,7 +221,7 @@ def run_times(action: Callable[[Any], Any], prepare: Callable[[], Any]) -> Times
 
 @contextmanager
 def _watched() -> Generator[list[int]]:
-    """The most bytes that are allocated at a time, more than there were before; arrays of NumPy are seen."""
+    """Yield a list that receives the peak of bytes allocated within the context; arrays of NumPy are counted."""
     found: list[int] = []
     own = not tracemalloc.is_tracing()
     if own:
@@ -297,7 +297,7 @@ def _truth(outcome: Outcome, shown: Portrait, expected: list[Any]) -> list[Any] 
 
 
 def _numpy(outcome: Outcome, shown: Portrait, expected: list[Any], truth: list[Any] | None) -> Party:
-    """Plain NumPy."""
+    """Measure plain NumPy."""
     code, notebook, kept = outcome.code, outcome.notebook, outcome.kept
 
     def prepared() -> dict[str, Any]:
@@ -329,7 +329,7 @@ def _profile(outcome: Outcome) -> Profile:
 
 
 def _captured(outcome: Outcome, shown: Portrait, expected: list[Any], truth: list[Any] | None) -> Party:
-    """Return what was captured, on the best tier that there is."""
+    """Measure the captured program, on the best tier available."""
     party, results = _own(shown.primal_executable, shown)
     error = None if truth is None else difference(results, truth)
     return replace(party, first=outcome.seconds, error=error, apart=difference(results, expected))
@@ -372,7 +372,7 @@ def _on_device(outcome: Outcome, shown: Portrait, expected: list[Any], truth: li
 
 
 def _compile_seconds(plan: Plan) -> float | None:
-    """What the compiler took for the plan's kernels, now or when they were compiled; None where the cache does not know of each."""
+    """Return the seconds that compiling the plan's kernels took, now or earlier, or None where the cache lacks any of them."""
     known = native.codes(plan.sources)  # what has just been compiled may not be kept yet
     return sum(code.seconds for code in known.values()) if len(known) == len(set(plan.sources)) else None
 
@@ -387,7 +387,7 @@ def launches(plan: Plan) -> str:
 
 
 def _other(name: str, outcome: Outcome, expected: list[Any], truth: list[Any] | None) -> Party:
-    """Another package."""
+    """Measure another package."""
     with beside(outcome):
         space = copies(outcome.code, outcome.notebook)
         ran = against.run(name, outcome.code, space, lambda result, own: wanted(outcome, result, own))

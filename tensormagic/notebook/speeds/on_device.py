@@ -1,4 +1,4 @@
-"""The cell on a device, beside NumPy and the CPU: with its data there, and with the copies that it takes otherwise."""
+"""Measure the cell on a device, beside NumPy and the CPU: with its data there, and with copies of the data."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class OnDevice:
 
     @property
     def launched(self) -> str:
-        """Return what a run starts, in words."""
+        """Return a description of what a run launches."""
         found = planned(self.program.graph)
         kernels = sum(len(launches) for launches in found.launches.values() if launches) if found is not None else 0
         return f"{kernels} kernel{'s' * (kernels != 1)}" if kernels and self.is_compiled else "the library's calls"

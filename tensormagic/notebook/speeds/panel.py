@@ -1,4 +1,4 @@
-"""The speed view: bars of everyone who ran the cell, time by line, and the roofline. As a picture, a page's panel, and text."""
+"""The speed view: bars of all candidates, time by line, and the roofline. As a picture, a page's panel, and text."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def speed(outcome: Outcome, shown: Portrait) -> Drawn:
 
 
 def drawn(found: Speed, source: str, *, own_first: bool = False) -> Drawn:
-    """Return what was measured, in every form.
+    """Return the measurements, drawn in every form.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def drawn(found: Speed, source: str, *, own_first: bool = False) -> Drawn:
 
 
 def _lines(found: Speed, source: str) -> list[Part]:
-    """The lines, with their shares of the time that stands beside NumPy's bar: one run that was followed may be slower, or quicker."""
+    """Return the lines with their shares of the time shown by NumPy's bar, as the single profiled run may be slower or quicker."""
     seconds = found.run(found.numpy)
     if not found.lines.whole or not seconds:
         return strip.parts(_FIRST_LINES, found.lines, source)
@@ -112,7 +112,7 @@ def _table(found: Speed) -> tuple[str, str]:
 
 
 def _headline(found: Speed) -> str:
-    """``3.4 times faster than NumPy``: digits as spreads leave them; where these are wide, by the fastest runs, or what both ways say."""
+    """Return ``3.4 times faster than NumPy``, with as many digits as the spread allows; for wide spreads by the fastest runs."""
     if found.is_done:
         return "a run has nothing left to compute"
     about = "about " if found.doubtful > _EXACT else ""
@@ -128,7 +128,7 @@ def _headline(found: Speed) -> str:
 
 
 def _apart(ratios: Mapping[str, float]) -> str:
-    """Return what two ways of measuring say of who is faster, where they do not agree: the one that says less first."""
+    """Return how much faster two ways of measuring say a run is, where they disagree, the smaller ratio first."""
     less, more = sorted(ratios, key=lambda by: max(ratios[by], 1 / ratios[by]))
     low, high = ratios[less], ratios[more]
     return f"{_compared(low, '{} than NumPy', 2)} by the {less}, {_compared(high, '{}', 2)} by the {more}"
@@ -152,12 +152,12 @@ def _about(runs: int) -> str:
 
 
 def _called(party: Party) -> str:
-    """Return what stands beside a bar."""
+    """Return the label of a bar."""
     return party.how if party.how in {"with gradients", THERE, COPIES} else party.name
 
 
 def _run(found: Speed, party: Party) -> str:
-    """Return what stands at the end of a bar: ``1.21 ms ± 40 µs``, as ``%%timeit`` has it; the fastest run where the runs vary."""
+    """Return the time at the end of a bar: ``1.21 ms ± 40 µs`` like ``%%timeit``, or the fastest run where the runs vary."""
     if party.mean is None or found.varies:
         return _NONE if party.call is None else seconds_text(party.call)
     return _usual(party)
@@ -177,7 +177,7 @@ def _nearness(difference: float | None) -> str:
 
 
 def _said(found: Speed) -> list[str]:
-    """Return what there is to say beside the two bars: when compiling pays, and how near the results are."""
+    """Return the sentences beside the two bars: when compiling pays, and how close the results are."""
     own, told = found.own, list[str]()
     if found.is_done:
         told.append("each result is an input or a constant, by what rewriting has found")
@@ -213,7 +213,7 @@ def _said(found: Speed) -> list[str]:
 
 
 def _figured(found: Speed, *, own_first: bool) -> list[str]:
-    """Return what the further figures mean, in sentences."""
+    """Return sentences that explain the further figures."""
     told = [
         f"error: compared with the same cell computed with {int(found.digits * log10(2))} digits in place of 15"
         if found.digits
@@ -260,14 +260,14 @@ def _roof_words(found: Speed) -> list[str]:
 
 
 def _group(names: Sequence[str]) -> str:
-    """``svd and svd``, ``@, @ and kernel 2``, ``@ and 7 more``."""
+    """Return names as a list: ``svd and svd``, ``@, @ and kernel 2``, ``@ and 7 more``."""
     if len(names) > _GROUPS:
         return f"{names[0]} and {len(names) - 1} more"
     return " and ".join([", ".join(names[:-1]), names[-1]])
 
 
 def _a_second(number: float, unit: str) -> str:
-    """``58.8 Gflop/s``."""
+    """Return a rate as text: ``58.8 Gflop/s``."""
     text = count_text(round(number))
     return f"{text}{' ' if text[-1].isdigit() else ''}{unit}/s"
 
@@ -369,7 +369,7 @@ class _Axes:
     y: tuple[int, int]
 
     def at(self, x: float, y: float) -> tuple[float, float]:
-        """Return where a pair of numbers stands."""
+        """Return the position of a point in the picture."""
         right = (log10(x) - self.x[0]) / (self.x[1] - self.x[0])
         up = (log10(y) - self.y[0]) / (self.y[1] - self.y[0])
         return self.left + right * self.wide, self.top + (1 - up) * self.tall
@@ -433,7 +433,7 @@ def _chart(sheet: Sheet, found: Speed, points: list[tuple[str, _Point]], y: floa
 
 
 def _limit(sheet: Sheet, at: tuple[float, float], text: str, points: Sequence[tuple[float, float]]) -> None:
-    """What the roof is, above its right end, or where no point is."""
+    """Draw the label of the roof, above its right end or where no point is in the way."""
     (x, top), long = at, width(text, 12)
     taken = [(px - 6, py - 6, px + 6, py + 6) for px, py in points]
     beside = [(x - 4 - long - k, y - 12, x - 4 - k, y + 4) for y in (top - 6, top + 16) for k in (0, 24, 48)]
@@ -455,7 +455,7 @@ def _grid(sheet: Sheet, axes: _Axes) -> None:
 
 
 def _mark(sheet: Sheet, name: str, at: tuple[float, float]) -> None:
-    """A point: a circle is NumPy, a square is tensormagic."""
+    """Draw a point: a circle for NumPy, a square for tensormagic."""
     x, y = at
     if name == "NumPy":
         sheet.path(f"M{x - 5:.1f} {y:.1f}a5 5 0 1 0 10 0a5 5 0 1 0 -10 0Z", "numpy")
@@ -464,7 +464,7 @@ def _mark(sheet: Sheet, name: str, at: tuple[float, float]) -> None:
 
 
 def _legend(sheet: Sheet, axes: _Axes, names: Sequence[str]) -> None:
-    """The points' names above the chart, each behind its mark; inside the chart they would cover its lines."""
+    """Draw the points' names above the chart, each behind its mark; inside the chart they would cover its lines."""
     left, base = axes.left, axes.top - 28  # above what the axis upwards is of
     for name in names:
         _mark(sheet, name, (left + 5, base - 4))

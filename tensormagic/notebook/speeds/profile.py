@@ -38,7 +38,7 @@ def profile(shown: Portrait, source: str) -> Drawn:
 
 
 class _Lines(Looking):
-    """A clock that stands at one line at a time: that of the innermost node which is being computed."""
+    """A clock that charges time to one line at a time: that of the innermost node being computed."""
 
     def __init__(self, shown: Portrait) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class _Lines(Looking):
 
 
 def _line_seconds(shown: Portrait, graph: Graph) -> dict[int, float]:
-    """Seconds of each line of the cell in one run by NumPy, profiled node by node, inside of loops and branches, too."""
+    """Return seconds by line of the cell in one run by NumPy, profiled node by node, also inside loops and branches."""
     values = dict(zip(graph.parameters, shown.values, strict=True))
     lines = _Lines(shown)
     with np.errstate(all="ignore"):

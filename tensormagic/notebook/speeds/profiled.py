@@ -1,4 +1,4 @@
-"""One run of plain Python with the time of each line that it went through, in the cell and in the notebook's own functions."""
+"""Run plain Python once and record the time of each line, in the cell and in functions defined in the notebook."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _Place = tuple["CodeType | None", int]  # a function of another cell, or None fo
 
 @dataclass
 class _Watch:
-    """A clock that stands at one line at a time: the innermost that is being run, of what the user wrote in the notebook."""
+    """A clock that charges time to one line at a time: the innermost running line of the user's code."""
 
     filename: str
     whole: bool = True
@@ -114,7 +114,7 @@ class _Watch:
         self._since = now
 
     def _function(self, code: CodeType) -> CodeType | None:
-        """Return what a line is told under: comprehensions and lambdas belong to who has called them."""
+        """Return the function that a line is listed under: comprehensions and lambdas belong to their caller."""
         if code.co_filename == self.filename:
             return None
         caller = self._callers[-1] if self._callers else None
@@ -127,7 +127,7 @@ class _Watch:
         return self._cells[filename]
 
     def profile(self) -> Profile:
-        """Return what was found."""
+        """Return the recorded profile."""
         lines: dict[int, float] = {}
         apart: dict[CodeType, dict[int, tuple[str, float]]] = {}
         for (code, line), seconds in sorted(self._found.items(), key=lambda item: item[0][1]):

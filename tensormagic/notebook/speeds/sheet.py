@@ -1,6 +1,6 @@
 """A sheet on which charts and tables are drawn: SVG that stands alone, light or dark, or that follows the theme of a page.
 
-It places marks and escapes text; it knows nothing of what is drawn, but that there may be nothing.
+It places marks and escapes text, and knows nothing of what is drawn.
 """
 
 from __future__ import annotations
@@ -81,20 +81,20 @@ class Sheet:
     def text(
         self, x: float, y: float, text: str, kind: str = "ink", *, anchor: str = "", room: float = 0, size: float = 13
     ) -> None:
-        """A line of text, its baseline at ``y``; with ``room``, shortened to so many pixels."""
+        """Draw a line of text with its baseline at ``y``; with ``room``, shortened to that many pixels."""
         shown = shorten(text, room, size) if room else clean(text)
         at = f' text-anchor="{anchor}"' if anchor else ""
         self.parts.append(f'<text x="{x:g}" y="{y:g}" class="{kind}"{at}>{escape(shown)}</text>')
         self.height = max(self.height, y + 6)
 
     def bar(self, x: float, y: float, width: float, height: float, kind: str, *, round_by: float = 2) -> None:
-        """A bar."""
+        """Draw a bar."""
         shape = f'x="{x:g}" y="{y:g}" width="{max(width, 0):.1f}" height="{height:g}"'
         self.parts.append(f'<rect {shape} rx="{round_by:g}" class="{kind}"/>')
         self.height = max(self.height, y + height)
 
     def path(self, d: str, kind: str) -> None:
-        """A path."""
+        """Draw a path."""
         self.parts.append(f'<path d="{d}" class="{kind}"/>')
 
     def picture(self, title: str, told: str) -> str:

@@ -1,4 +1,4 @@
-"""Where the time of a run went, line by line: a strip beside each line, the longer and the darker the more. As text, picture and page."""
+"""Show the time of a run by line: a strip beside each line, the longer and the darker the more. As text, picture and page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Part:
 
 
 def parts(title: str, found: Profile, source: str) -> list[Part]:
-    """Return what is shown, the cell first."""
+    """Return the parts of the strip, the cell first."""
     whole = found.seconds or 1.0
     own = {
         k: (
@@ -59,7 +59,7 @@ def _left_out(part: Part) -> str:
 
 
 def words(shown: Sequence[Part]) -> list[str]:
-    """As text."""
+    """Return the strip as lines of text."""
     told: list[str] = []
     for k, part in enumerate(shown):
         told.append(f"{'  ' * bool(k)}{part.title} {_left_out(part)}".rstrip())
@@ -70,7 +70,7 @@ def words(shown: Sequence[Part]) -> list[str]:
 
 
 def draw(sheet: Sheet, shown: Sequence[Part], y: float) -> float:
-    """As a part of a picture, from ``y`` on; where the next may begin."""
+    """Draw the strip as a part of a picture from ``y`` on, and return where the next part may begin."""
     for part in shown:
         sheet.text(MARGIN, y, f"{part.title} {_left_out(part)}".rstrip(), "ink bold")
         for row in part.rows:
@@ -88,7 +88,7 @@ def draw(sheet: Sheet, shown: Sequence[Part], y: float) -> float:
 
 
 def page(shown: Sequence[Part]) -> str:
-    """As rows of a page, which fold on a narrow one."""
+    """Return the strip as rows of a page, which wrap on a narrow one."""
     return "".join(
         f'<p class="bold">{escape(clean(part.title))} {_left_out(part)}</p>{"".join(map(_line, part.rows))}'
         for part in shown

@@ -1,7 +1,7 @@
 """The warning for a loss over all pairs where one over all rows was meant: a column minus a flat array of equal length.
 
-``X @ w`` of a column ``w`` is ``[100, 1]``, ``y`` is ``[100]``, and NumPy makes ``[100, 100]`` of their difference. It looks at
-nodes and at the text of the cell; it computes nothing, and does not know how the line under a cell is made.
+``X @ w`` of a column ``w`` is ``[100, 1]``, ``y`` is ``[100]``, and NumPy makes ``[100, 100]`` of their difference.
+It looks at nodes and at the text of the cell, and computes nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What plain cells compute from the numbers of lazy values: which names, by the cell's text, so that a later gradient can say so.
+"""Track the names that plain cells compute from numbers of lazy values, so that a later gradient can warn of them.
 
 It follows names as the text assigns them, and knows of values only whether they are lazy, numbers, or neither.
 """
@@ -61,7 +61,7 @@ class HandedOn:
         self._held = {path: numbers_taken.sample(value) for n in containers for path, value in numbers(space[n], n)}
 
     def after(self, text: str, space: Mapping[str, Any], cell: str, above: int = 0) -> None:
-        """After the cell, note which inputs each bound number may depend on; ``above`` counts lines before the text."""
+        """Record, after a cell, which inputs each bound number may depend on; ``above`` counts lines before the text."""
         roots, self._roots = self._roots, {}
         held, self._held = self._held, {}
         look_at_all()
@@ -205,7 +205,7 @@ class _Flow:
                     self.block(part.body, sure=False)
 
     def _call(self, node: ast.Call) -> None:
-        """``found.append(float(z))`` changes ``found``; a timed line is code of the cell."""
+        """Handle calls that change a name, such as ``found.append(float(z))``, and the code of timed lines."""
         if not isinstance(node.func, ast.Attribute):
             return
         if node.func.attr in _MAGICS and len(node.args) > 1:

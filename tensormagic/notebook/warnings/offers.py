@@ -1,4 +1,4 @@
-"""Shows what a warning offers: cells in other words, and a button that puts them into the notebook."""
+"""Show what a warning offers: rewritten cells, and a button that inserts them into the notebook."""
 
 from __future__ import annotations
 

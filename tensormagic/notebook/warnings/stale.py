@@ -1,6 +1,6 @@
-"""Which variables each value and gradient belongs to, and the warning if these have changed since.
+"""Track which variables each value and gradient was computed from, and warn if these have changed since.
 
-It compares what a variable is with what it was; it does not know how gradients are made.
+It compares the old and new values of variables, and does not know how gradients are made.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Gradients:
             space[bound] = gradient
 
     def introduced(self, names: Iterable[str]) -> str:
-        """What the first cell of a notebook that has gradients says of their names, whenever it runs: the line could be a mere print."""
+        """Return the note on the names of gradients in the notebook's first cell that has any."""
         bound = [f"grad_{name}" for name in names if name.isidentifier()]
         if self._first not in {None, self._here.known} or not 0 < len(bound) <= _MOST_INTRODUCED:
             return ""
@@ -210,7 +210,7 @@ def _last_name(text: str) -> str:
 
 
 def _old(group: Mapping[str, _Bound]) -> str:
-    """Return what gradients of one cell belong to."""
+    """Return the warning that gradients of one cell were computed from older values."""
     names, gradients = _listed([b.name for b in group.values()]), _listed(list(group))
     several = len(group) > 1
     return (
@@ -220,7 +220,7 @@ def _old(group: Mapping[str, _Bound]) -> str:
 
 
 def _written(node: Node) -> str:
-    """Return what a variable was when a gradient was computed, as one writes it where that is short."""
+    """Return a variable's value at the time of a gradient as a short literal, or ""."""
     held = node["source"].value if node.op is INPUT else None
     if isinstance(held, int | float) and not isinstance(held, np.generic):
         return repr(held)
@@ -379,7 +379,7 @@ def _used_after(tree: ast.AST, changed: set[str], variables: Mapping[str, str]) 
 
 
 def _changed(names: list[str], was: str, now: str) -> str:
-    """Return what a value was computed for, and where the variables are from now, where that is known."""
+    """Return the warning that says what a value was computed for, and where the variables are from now, if known."""
     several, listed = len(names) > 1, ", ".join(names)
     told = f"{'are' if several else 'is'} now from {now}" if now else f"{'have' if several else 'has'} changed since"
     return f"computed for {f'{listed} of {was}' if was else f'an earlier {listed}'}; {listed} {told}"

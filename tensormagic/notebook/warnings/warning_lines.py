@@ -1,4 +1,4 @@
-"""Warnings of a notebook's cells: they name their line as all else does, ``In[3] line 2``, and say that they are no errors."""
+"""Warnings of a notebook's cells: they name their line as errors do, ``In[3] line 2``, and say that they are no errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CELL = re.compile(r"In\[[\d.]+\]")
 
 
 class Warned:
-    """How Python writes a warning down, while a notebook is open: those of its cells otherwise than those of files."""
+    """Formats warnings while a notebook is open: those of its cells unlike those of files."""
 
     def __init__(self) -> None:
         self._before: Any = warnings.formatwarning

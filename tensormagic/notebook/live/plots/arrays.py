@@ -78,7 +78,7 @@ class Line(Framed):
         return shapes
 
     def across(self, element: int) -> float:
-        """Return where an element stands along the axis."""
+        """Return the position of an element along the axis."""
         return self.at[element] if self.at else float(element)
 
     def _way(self, values: np.ndarray, *, dots: bool = False) -> str:
@@ -92,7 +92,7 @@ class Line(Framed):
         return way
 
     def places(self) -> dict[str, Any]:
-        """Return what the page places marks by."""
+        """Return the data by which the page places marks."""
         return {
             **super().places(),
             "ahead": list(self.ahead),
@@ -152,7 +152,7 @@ class Heat(Panel):
         return SIDE / max(self.grid)
 
     def marks(self, reading: Reading) -> list[Shape]:
-        """Both maps, and the element that is looked at."""
+        """Return both maps, and the mark of the element in focus."""
         shapes = self._map(LEFTS[0], reading.value, self.scales[0])
         if reading.slopes is not None:
             k = reading.focus
@@ -188,7 +188,7 @@ class Heat(Panel):
         ]
 
     def places(self) -> dict[str, Any]:
-        """Return what the page places marks by."""
+        """Return the data by which the page places marks."""
         told = {
             "grid": list(self.grid),
             "scales": list(self.scales),
@@ -224,7 +224,7 @@ def rounded(value: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class History(Panel):
-    """The values that were seen, one after another; those of a descent alone, until something else is moved."""
+    """The values seen so far; during a descent only its own, until something else is moved."""
 
     kind = "history"
 
@@ -252,7 +252,7 @@ class History(Panel):
         ]
 
     def places(self) -> dict[str, Any]:
-        """Return what the page places marks by."""
+        """Return the data by which the page places marks."""
         return {"frame": list(_STRIP)}
 
 

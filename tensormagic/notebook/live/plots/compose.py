@@ -1,4 +1,4 @@
-"""Which parts the picture of a function has, and which of its numbers are sliders."""
+"""Choose the parts of a function's picture, and the numbers that are sliders."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Arrangement:
 
     @property
     def plane(self) -> tuple[int, int] | None:
-        """Two numbers whose plane is shown: all there are, or those of the first vector of two."""
+        """Return the two numbers whose plane is shown, if there are two, or those of the first vector of two, else None."""
         if self.shape:
             return None
         if len(self.spans) == 2:
@@ -59,7 +59,7 @@ class Arrangement:
 
     @property
     def pads(self) -> list[tuple[Parameter, tuple[int, ...]]]:
-        """Vectors and matrices that are drawn, and dragged there."""
+        """Return the vectors and matrices that are drawn and can be dragged."""
         return [(p, along) for p, along in self._along() if len(along) > 2]
 
     @property

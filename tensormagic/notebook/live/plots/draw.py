@@ -23,7 +23,7 @@ _DESCRIPTIONS = {
 
 
 def described(parts: Sequence[Panel], name: str) -> str:
-    """Return what a picture shows, in words."""
+    """Return a description of a picture in words."""
     words = "; ".join(_DESCRIPTIONS[part.kind].replace("{}", name) for part in parts)
     return f"{words[:1].upper()}{words[1:]}."
 

@@ -95,16 +95,16 @@ class Panel:
     kind = ""
 
     def marks(self, reading: Reading) -> list[Shape]:
-        """Return what follows the point."""
+        """Return the marks that follow the point."""
         del reading
         return []
 
     def places(self) -> dict[str, Any]:
-        """Return what the page places marks by."""
+        """Return the data by which the page places marks."""
         return {}
 
     def message(self) -> dict[str, Any]:
-        """Return what the page is told."""
+        """Return the message for the page."""
         told = {"kind": self.kind, "wide": WIDE, "tall": self.tall, "along": list(self.along)}
         return {**told, **self.places(), "shapes": list(self.shapes)}
 
@@ -118,7 +118,7 @@ class Framed(Panel):
 
     @property
     def frame(self) -> tuple[float, float, float, float]:
-        """Left, top, width and height of the frame in the picture."""
+        """Return left, top, width and height of the frame in the picture."""
         return LEFT, TOP, WIDE - LEFT - RIGHT, self.tall - TOP - BOTTOM
 
     def place(self, x: float, y: float) -> tuple[float, float]:
@@ -129,7 +129,7 @@ class Framed(Panel):
         return left + wide * across, top + tall * (1 - up)
 
     def places(self) -> dict[str, Any]:
-        """Return what the page places marks by."""
+        """Return the data by which the page places marks."""
         return {"frame": list(self.frame), "x": list(self.x), "y": list(self.y)}
 
 
@@ -172,12 +172,12 @@ def label(words: str, wide: float, *, bold: bool = False) -> str:
 
 
 def text(words: str, x: float, y: float, style: str) -> Shape:
-    """Words at a place."""
+    """Return words at a place."""
     return {"tag": "text", "class": style, "x": coordinate(x), "y": coordinate(y), "text": words}
 
 
 def range_of(values: np.ndarray) -> tuple[float, float]:
-    """Return what a frame shows: all values, or nearly all where a few are far from the others."""
+    """Return the range of a frame: all values, or nearly all where a few are far from the others."""
     found = values[np.isfinite(values)].clip(-_FARTHEST, _FARTHEST)
     if not found.size:
         return 0.0, 1.0
@@ -215,7 +215,7 @@ def axes(made: Framed, across: str, up: str) -> list[Shape]:
 
 
 def height(name: str) -> str:
-    """Return what the upright side counts: the value by its name; an expression that is too long for that stands in the line above."""
+    """Return the label of the vertical axis: the value's name, or "value" for an expression that is too long."""
     return name if name.isidentifier() or label(name, _NAME, bold=True) == name else "value"
 
 
@@ -228,7 +228,7 @@ def legend(made: Framed, words: str) -> list[Shape]:
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Round numbers, four to eight of them."""
+    """Return four to eight round numbers."""
     step = 10.0 ** math.floor(math.log10(high - low))
     step *= next(f for f in (0.2, 0.5, 1.0, 2.0) if (high - low) / (step * f) <= 7)
     first = math.ceil(low / step - 1e-9)

@@ -36,7 +36,7 @@ class Bars(Panel):
         return [s for row, k in enumerate(self.along) if reading.gradient for s in self._bar(row, reading.gradient[k])]
 
     def places(self) -> dict[str, Any]:
-        """Return what the page places marks by."""
+        """Return the data by which the page places marks."""
         return {"scale": list(self.scale), "row": ROW, "middle": MIDDLE, "half": HALF}
 
     def _bar(self, row: int, slope: float) -> list[Shape]:
@@ -93,7 +93,7 @@ class Columns(Panel):
         return shapes
 
     def places(self) -> dict[str, Any]:
-        """Return what the page places marks by."""
+        """Return the data by which the page places marks."""
         frame = [LEFT, ACROSS, *VALUES, *SLOPES]
         return {"frame": frame, "y": list(self.y), "scale": self.scale}
 
@@ -180,7 +180,7 @@ class Cells(Panel):
         return shapes
 
     def places(self) -> dict[str, Any]:
-        """Return what the page places marks by."""
+        """Return the data by which the page places marks."""
         told = {"grid": list(self.grid), "most": self.most, "scale": self.scale, "side": self.side}
         return {**told, "lefts": [GRID[0], GRID[2]], "top": _TOP, "words": _WORDS}
 

@@ -72,11 +72,20 @@ def _by_equal_numbers(p: Polynomial, own: list[int]) -> tuple[list[tuple[Polynom
     for k, m in pairs:
         for sign in (1, -1):
             times = 0
-            while len(p) > 1 and (rest := _over_difference(p, k, m, sign)) is not None:
+            while len(p) > 1 and _may_be_0(p, k, sign) and (rest := _over_difference(p, k, m, sign)) is not None:
                 p, times = rest, times + 1
             if times:
                 found.append(({ones[k]: 1, (0,) * size if m is None else ones[m]: -sign}, times))
     return found, p
+
+
+def _may_be_0(p: Polynomial, k: int, sign: int) -> bool:
+    """Return whether a polynomial is 0 where ``x_k`` is ``sign`` and all others are 1 (a quick test)."""
+    values = [float(c) if sign > 0 or powers[k] % 2 == 0 else -float(c) for powers, c in p.items()]
+    return abs(sum(values)) <= _NOTHING * max(map(abs, values))
+
+
+_NOTHING = 1e-9
 
 
 def _over_difference(p: Polynomial, k: int, m: int | None, sign: int) -> Polynomial | None:

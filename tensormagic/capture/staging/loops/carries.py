@@ -21,7 +21,7 @@ from tensormagic.capture.values.value import Tensor
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, nodes_of
 from tensormagic.ir.type import Type, python
-from tensormagic.ops.leaf import CONSTANT, Source, input_node
+from tensormagic.ops.leaf import Source, input_node
 from tensormagic.ops.move_kind import same, show
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.reverse.tape import tape_type
@@ -172,11 +172,6 @@ class Carry:
     def outside(self, node: Node, known: Mapping[int, Size] | None = None) -> Node:
         """Return what the code sees of the value that the region holds."""
         return unboxed(node, self.type, self.axes, known) if self.axes else node
-
-    @property
-    def varies(self) -> bool:
-        """Return whether the value may differ from iteration to iteration."""
-        return self.end is None or self.end.op is not CONSTANT
 
     @property
     def first(self) -> Node:

@@ -30,6 +30,7 @@ from tensormagic.notebook.cells.default_magic import TensorDefault
 from tensormagic.notebook.cells.interrupting import Interrupts, again
 from tensormagic.notebook.cells.lost_names import lost
 from tensormagic.notebook.cells.magic_lines import LATER, comments_first, help_asked, refused_later
+from tensormagic.notebook.cells.prepared_functions import Prepared
 from tensormagic.notebook.cells.recorded_values import recorded
 from tensormagic.notebook.cells.timed_cells import Timed
 from tensormagic.notebook.display import shown
@@ -75,7 +76,7 @@ class Extension:
         self.help_asked = partial(help_asked, shell.user_ns)
         self.timed = Timed(shell.user_ns)
         self.handed_on = HandedOn()
-        self.asking = Asking(shell)
+        self.asking, self.prepared = Asking(shell), Prepared()
         self._told_recorded: set[tuple[str, str]] = set()  # names and the cells that they were of
         self.magics.marked, self.magics.running = self.default.marked, lambda: self.default.running
         self.matcher = completion.matcher(shell)
@@ -119,6 +120,7 @@ class Extension:
         """Take everything back."""
         shell = self.shell
         self.asking.end()
+        self.prepared.end()
         self.magics.views.close()
         self.rewriting.close()
         shell.events.unregister("pre_run_cell", self.before_cell)
@@ -229,6 +231,7 @@ class Extension:
         self.objects.tell(self.shell.user_ns)
         self.pairs.tell()
         self.magics.views.follow()
+        self.prepared.after_cell(self.shell.user_ns)
 
     def _note_computed(self, result: Any) -> None:
         """Note what a cell that is not captured has computed from the numbers of lazy values."""

@@ -94,6 +94,23 @@ def result_of(function: FunctionType, args: tuple[Any, ...], begins: Callable[[]
     return NOT  # of an error captured code tells more
 
 
+def prepare(function: FunctionType) -> None:
+    """Analyse the text of a function before its first call, which then finds in caches what depends on the text alone.
+
+    The call checks again what names mean, and what its arguments are.
+    """
+    level = config.level("")
+    if not may(config.tier, config.device, level):
+        return
+    found = ordinary(function)
+    if found is None:
+        return
+    if found.looks and level != "exact":
+        found.asking(iter(()), Looks().names(), {})
+    elif found.asks:
+        found.asking(iter(()), {})
+
+
 _Run = Callable[[tuple[Any, ...], list[tuple[Any, Any]]], Any]
 
 

@@ -127,7 +127,7 @@ def on_values(function: Callable[..., Any], maker: str = "") -> Callable[..., An
     def call(*args: Any, **options: Any) -> Any:
         loan = Loan(what)
         if not by_class:
-            return _on_values(function, args, options, loan)
+            return on_loan(function, args, options, loan)
         options = _with_variables(name, args, options)
         found = _calling_back(function, args, options, loan)
         if is_table(found) and loan.is_in(found):
@@ -153,14 +153,16 @@ def _name_of(function: Any) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
-def _on_values(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], loan: Loan) -> Any:
+def on_loan(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], loan: Loan) -> Any:
+    """Return the result of a function that is called with what ``loan`` lends for its arguments."""
     given, named = [loan.lent(a) for a in args], {n: loan.lent(a) for n, a in options.items()}
     capture = context.current()
     if capture is not None and loan.lends:
         capture.outside.on_values.append(_name_of(function))
+    before = loan.holders()
     with hooks.on_values():
         found = function(*given, **named)
-    return loan.returned(found)
+    return loan.returned(found, before)
 
 
 def _calling_back(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], loan: Loan) -> Any:
@@ -174,7 +176,7 @@ def _calling_back(function: Callable[..., Any], args: tuple[Any, ...], options: 
         return back if written is None else _with_parameters(written, call.chosen(written, back))
 
     with call:
-        return _on_values(function, tuple(map(handed, args)), {n: handed(a) for n, a in options.items()}, loan)
+        return on_loan(function, tuple(map(handed, args)), {n: handed(a) for n, a in options.items()}, loan)
 
 
 def call_library(
@@ -210,7 +212,7 @@ def _in_memory(function: Callable[..., Any], args: tuple[Any, ...], options: dic
     """Return the result of a function that returns the arrays' own memory in another form."""
     capture = context.current()
     lent = None if capture is None else functools.partial(memory_of, capture=capture)
-    return _on_values(function, args, options, Loan("a function that is not captured", memory=lent))
+    return on_loan(function, args, options, Loan("a function that is not captured", memory=lent))
 
 
 def _error_for_python(error: TensorError) -> TensorError:

@@ -8,6 +8,7 @@ the list; and a view of the array that it returns becomes that view of the lazy 
 from __future__ import annotations
 
 import operator
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from types import GeneratorType
@@ -26,6 +27,7 @@ from tensormagic.capture.values.value import Tensor
 from tensormagic.ir.errors import SharedError
 from tensormagic.ir.modules import module_of
 from tensormagic.ir.type import hint
+from tensormagic.ops.draws.state import bits_of
 
 _ADVICE = "Call it outside of captured code, with arrays; or write it as NumPy code."
 _ROWS = {list, tuple, deque, set, frozenset}
@@ -78,7 +80,7 @@ class Loan:
         if isinstance(value, Tensor):
             return self._lent_array(value)
         if isinstance(value, Stateful):
-            return self._generators.setdefault(id(value), (value, value.lent()))[1]
+            return self._lent_generator(value)
         kind = type(value)
         if (module := module_of(kind)).startswith(_OWN):
             return self._iterated(hooks.handed_out(real_of(value), self.lent))
@@ -97,6 +99,11 @@ class Loan:
         if all(a is b for a, b in zip(items, value, strict=True)):
             return value
         return self._lent_container(value, deque(items, value.maxlen) if kind is deque else kind(items))
+
+    def _lent_generator(self, value: Stateful) -> Any:
+        if id(value) not in self._generators:
+            self._generators[id(value)] = (value, value.handed())
+        return self._generators[id(value)][1]
 
     def _iterated(self, value: Any) -> Any:
         """Return an iterator whose values are lent one by one."""
@@ -124,15 +131,21 @@ class Loan:
         self._values[id(value)] = (value, given, found)
         return given
 
-    def returned(self, found: Any) -> Any:
+    def holders(self) -> list[int]:
+        """Return how many references there are to each generator that is lent, and to what it is made over."""
+        return [sys.getrefcount(g) + sys.getrefcount(bits_of(g)) for _, g in self._generators.values()]
+
+    def returned(self, found: Any, holders: list[int]) -> Any:
         """Return the result of a call; apply changes it made to lent values to the originals."""
         for lazy, array, before in self._values.values():
             if isinstance(array, np.ndarray) and array.tobytes() != before.tobytes():
                 if lazy.place.writeable is False:  # some of NumPy's functions do not check this
                     refuse("a store into a read-only array", "Store into a copy.")
                 lazy[...] = array
-        for lazy, generator in self._generators.values():
+        for (lazy, generator), earlier, now in zip(self._generators.values(), holders, self.holders(), strict=False):
             lazy.continue_from(generator)
+            if now > earlier:
+                lazy.kept_by_library(generator)
         for own, given, before in self._containers:
             now = list(_parts(given))
             if len(now) != len(before) or any(a is not b for a, b in zip(now, before, strict=True)):

@@ -23,6 +23,7 @@ from tensormagic.capture.inputs.stand_ins import noted, real_of
 from tensormagic.capture.library import applying, densities, kernel_density, mathematics
 from tensormagic.capture.names import find, unknown
 from tensormagic.capture.random import module as random_module
+from tensormagic.capture.random.methods import Stateful
 from tensormagic.capture.stores import attributes, storing, views
 from tensormagic.capture.tables import table_functions
 from tensormagic.capture.values import fancy_indexing, ufuncs
@@ -188,7 +189,7 @@ def _dispatching(function: Callable[..., Any], own: Callable[..., Any]) -> Calla
         if context.current() is not None:
             args = tuple([read_by(function, v) for v in args])
         given = (*args, *options.values())
-        if not any(has_lazy(v) or name_of_list(v) for v in given):
+        if not any(has_lazy(v) or name_of_list(v) or isinstance(v, Stateful) for v in given):
             return function(*map(_handed_out, args), **options)
         try:
             return own(*args, **options)
@@ -218,7 +219,8 @@ def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         given = (*args, *options.values())
-        if any(map(has_lazy, given)) or (any(map(_is_users, given)) and values_are_there()):
+        lazy = any(has_lazy(v) or isinstance(v, Stateful) for v in given)
+        if lazy or (any(map(_is_users, given)) and values_are_there()):
             return call_library(function, args, options, unknown(function.__name__), parts=True)
         return function(*map(_handed_out, args), **options)
 

@@ -17,12 +17,11 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.errors.refusal import refuse, text_asked_for, values_are_there
-from tensormagic.capture.foreign.calls import call_library
+from tensormagic.capture.foreign.calls import call_library, on_loan
 from tensormagic.capture.foreign.lending import Loan
 from tensormagic.capture.inputs.stand_ins import StandIn, noted
 from tensormagic.capture.library import kernel_density
 from tensormagic.capture.numbers.deferred import Deferred
-from tensormagic.capture.random.methods import Stateful
 from tensormagic.capture.values.operands import has_lazy, node_of
 from tensormagic.capture.values.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
@@ -252,9 +251,7 @@ def _nothing() -> None:
 
 def _set(distribution: Any, name: str, value: Any) -> None:
     """Set an attribute of SciPy's distribution; the stand-in has no attributes of its own."""
-    if isinstance(value, Stateful):
-        refuse("a distribution that draws from a generator of this cell", "Pass it: rvs(size, random_state=rng).")
-    setattr(distribution, name, Loan(f"the attribute {name} of a distribution").lent(value))
+    on_loan(setattr, (distribution, name, value), {}, Loan(f"the attribute {name} of a distribution"))
 
 
 _lazy: WeakKeyDictionary[Any, Frozen] = WeakKeyDictionary()  # by SciPy's distribution that cells have returned
@@ -290,8 +287,11 @@ class Distribution(StandIn):
         return getattr(self.__wrapped__, "name", None) or kind.removesuffix("_gen")
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        lazy = any(map(has_lazy, (*args, *options.values())))
-        return Frozen(None if lazy else self.__wrapped__(*args, **options), self, args, options)
+        lazy = "seed" not in options and any(
+            map(has_lazy, (*args, *options.values()))
+        )  # what draws from a seed is SciPy's
+        made = None if lazy else on_loan(self.__wrapped__, args, options, Loan("a distribution"))
+        return Frozen(made, self, args, options)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self.__wrapped__, name)
@@ -414,9 +414,7 @@ class Frozen(StandIn, Deferred):
 
     def _real(self, name: str) -> Any:
         """Return SciPy's own distribution, with the values of the parameters."""
-        loan = Loan(f"the {name} of a distribution")
-        args, options = [loan.lent(a) for a in self._args], {k: loan.lent(v) for k, v in self._options.items()}
-        return self._of.__wrapped__(*args, **options)
+        return on_loan(self._of.__wrapped__, self._args, self._options, Loan(f"the {name} of a distribution"))
 
 
 def _advice(title: str) -> str:

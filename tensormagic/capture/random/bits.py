@@ -15,12 +15,28 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs.stand_ins import StandIn
 from tensormagic.capture.random.methods import Stateful
 from tensormagic.capture.stores.place import Buffer
-from tensormagic.ops.draws.state import encoded, put_back
+from tensormagic.ops.draws.state import bits_of, encoded, put_back
 from tensormagic.ops.leaf import constant
 
 _SEEDS: weakref.WeakKeyDictionary[Buffer, Callable[[], Any]] = weakref.WeakKeyDictionary()
 _ORIGINS: weakref.WeakKeyDictionary[Buffer, Any] = weakref.WeakKeyDictionary()
 _REAL: weakref.WeakKeyDictionary[Buffer, Any] = weakref.WeakKeyDictionary()
+_HELD: weakref.WeakKeyDictionary[Buffer, Any] = weakref.WeakKeyDictionary()
+
+
+def held(buffer: Buffer) -> Any:
+    """Return NumPy's generator that an object of a library has kept, and that has the state from then on; None if there is none."""
+    return _HELD.get(buffer)
+
+
+def keep(lazy: Stateful, generator: Any) -> None:
+    """Record the generator that has a state from now on, in place of the graph."""
+    if held(lazy.buffer) is not None:
+        return
+    if generator is lazy.origin:
+        put_back(generator, hooks.compute([lazy.buffer.node])[0])
+    bits = isinstance(generator, np.random.BitGenerator)
+    _HELD[lazy.buffer] = np.random.Generator(generator) if bits else generator
 
 
 def seeded_by(buffer: Buffer, seed: Callable[[], Any]) -> None:
@@ -61,6 +77,8 @@ class LazyBits(Stateful, StandIn):
 
     def real(self) -> Any:
         """Return NumPy's bit generator: the notebook's, or one shared by all uses of one made by the code."""
+        if (kept := held(self.buffer)) is not None:
+            return bits_of(kept)
         if self.origin is not None:
             return self.origin
         if self.buffer not in _REAL:
@@ -89,7 +107,9 @@ class LazyBits(Stateful, StandIn):
         return f"<{kind.__module__}.{kind.__name__} object at {id(self.identity):#x}>"
 
     def lent(self) -> Any:
-        """Return a new NumPy bit generator, in the state that the code has left and with the same seed."""
+        """Return a new NumPy bit generator, in the state that the code has left and with the same seed; or the one that is held."""
+        if (kept := held(self.buffer)) is not None:
+            return bits_of(kept)
         made = self._made()
         put_back(made, self._words())
         return made
@@ -107,9 +127,15 @@ class LazyBits(Stateful, StandIn):
 
     def continue_from(self, generator: Any) -> None:
         """Continue in the state of a NumPy bit generator."""
+        if generator is self.origin or held(self.buffer) is not None:
+            return
         words = encoded(generator)
         if not np.array_equal(words, self._words()):
             self.buffer.store(constant(words))
+
+    def kept_by_library(self, generator: Any) -> None:
+        """Draw at once from now on, from a bit generator that an object of a library has kept."""
+        keep(self, generator)
 
     @property
     def state(self) -> Any:

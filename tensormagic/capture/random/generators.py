@@ -18,7 +18,7 @@ from tensormagic.capture.foreign.calls import on_values
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs.snapshots import Snapshot
 from tensormagic.capture.inputs.stand_ins import StandIn
-from tensormagic.capture.random.bits import LazyBits, stands_for
+from tensormagic.capture.random.bits import LazyBits, held, keep, stands_for
 from tensormagic.capture.random.methods import METHODS, Draws
 from tensormagic.capture.staging.trials.trial import fail_trial
 from tensormagic.capture.stores.place import Buffer, serials
@@ -125,6 +125,13 @@ class LazyGenerator(Draws, StandIn):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
+        if (kept := held(self.buffer)) is not None:
+            if not values_are_there():
+                raise fail_trial(
+                    "a draw from a generator that an object of a library holds", "Draw before the loop or the branch."
+                )
+            found = getattr(kept, name)
+            return on_values(found) if callable(found) else found
         table = METHODS[self.legacy]
         if name == "bit_generator" and not self.legacy:
             return self.bits()
@@ -174,6 +181,8 @@ class LazyGenerator(Draws, StandIn):
 
     def real(self) -> Any:
         """Return NumPy's own generator: the notebook's, or a new one in the state that the code has left."""
+        if (kept := held(self.buffer)) is not None:
+            return kept
         if self.origin is not None:
             return self.origin
         if self._real is None:
@@ -201,18 +210,26 @@ class LazyGenerator(Draws, StandIn):
 
     def continue_from(self, generator: Any) -> None:
         """Continue in the state of a NumPy generator."""
+        if generator is self.origin or held(self.buffer) is not None:
+            return  # see `drawn_from_outside`
         words = encoded(generator)
         if not np.array_equal(words, hooks.compute([self.buffer.node])[0]):
             self.buffer.store(constant(words))
 
     def lent(self) -> Any:
-        """Return a new NumPy generator in the state that the code has left."""
+        """Return a new NumPy generator in the state that the code has left; or the one that is held."""
+        if (kept := held(self.buffer)) is not None:
+            return kept
         if not self.legacy:
             return np.random.Generator(self.bits().lent())
         words = hooks.compute([self.buffer.node])[0]
         made = fresh(KINDS[int(words[0])], legacy=True)
         put_back(made, words)
         return made
+
+    def kept_by_library(self, generator: Any) -> None:
+        """Draw at once from now on, from a generator that an object of a library has kept."""
+        keep(self, generator)
 
 
 def _refused(name: str) -> Callable[..., Any]:
@@ -341,7 +358,7 @@ def advanced(capture: Capture) -> list[LazyGenerator]:
     CaptureError
         Where code that is not captured has drawn from one of them as well.
     """
-    found = [g for g in capture.names.lifted.values() if isinstance(g, LazyGenerator) and g.buffer.stored]
+    found = [g for g in _lifted(capture) if g.buffer.stored]
     for generator in found:
         first = generator.buffer.first
         before = capture.inputs.values[first] if first in capture.inputs.values else first.params["source"].value
@@ -351,6 +368,11 @@ def advanced(capture: Capture) -> list[LazyGenerator]:
                 "Draw in a separate cell without %%tensor, or run this one with --plain.",
             )
     return found
+
+
+def _lifted(capture: Capture) -> list[LazyGenerator]:
+    """Return what stands for the notebook's generators, but for those that objects of libraries hold."""
+    return [g for g in capture.names.lifted.values() if isinstance(g, LazyGenerator) and held(g.buffer) is None]
 
 
 class _Left:
@@ -421,13 +443,12 @@ def _left_to(capture: Capture) -> None:
     lefts = capture.outside.generators
     if lefts is None:
         return
-    for generator in capture.names.lifted.values():
-        if isinstance(generator, LazyGenerator):
-            left = lefts.get(id(generator))
-            if left is None:
-                lefts[id(generator)] = _Left(generator)
-            elif left.node is not generator.buffer.node:
-                left.leave()
+    for generator in _lifted(capture):
+        left = lefts.get(id(generator))
+        if left is None:
+            lefts[id(generator)] = _Left(generator)
+        elif left.node is not generator.buffer.node:
+            left.leave()
 
 
 hooks.on_values, hooks.called_back = drawn_from_outside, drawn_inside

@@ -35,6 +35,18 @@ _REQUIRED = inspect.Parameter.empty
 class Stateful:
     """Base of objects with random state, which are lent to uncaptured functions."""
 
+    buffer: Buffer
+    origin: Any
+    """The notebook's own object it stands for; None for one that captured code has made."""
+
+    def handed(self) -> Any:
+        """Return what an uncaptured function gets: the notebook's own object, or :meth:`lent`."""
+        return self.lent() if self.origin is None else self.origin
+
+    def kept_by_library(self, generator: Any) -> None:
+        """Draw at once from now on, from what was handed: an object of a library has kept it, and may draw at any time."""
+        raise NotImplementedError
+
     def lent(self) -> Any:
         """Return a NumPy object in the state that captured code has left."""
         raise NotImplementedError
@@ -47,7 +59,6 @@ class Stateful:
 class Draws(Stateful):
     """Base of generators: the place of the state, and whether the generator is a legacy one."""
 
-    buffer: Buffer
     legacy: bool
     samples: list[Node]
 

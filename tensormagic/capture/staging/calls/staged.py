@@ -26,6 +26,7 @@ from tensormagic.capture.inputs.door import is_itself, read_by
 from tensormagic.capture.library import applying, mathematics
 from tensormagic.capture.numbers.alternatives import Indexed, OneOf, applied, joined
 from tensormagic.capture.python import builtin_facts
+from tensormagic.capture.random.methods import Stateful
 from tensormagic.capture.staging.branches.any_all import quantified
 from tensormagic.capture.staging.branches.lifted_values import unstaged
 from tensormagic.capture.staging.calls import foreign_functions, special_methods
@@ -317,7 +318,15 @@ def _own_or_on_values(function: Any) -> Any:
         and side_effects.is_quiet_module(module_of(function))
     ):
         return partial(_array_subclass, function)
+    if isinstance(function, type) and module_of(function).startswith("scipy."):
+        return partial(_with_generators, function)
     return on_values(function) if is_foreign(function) else own
+
+
+def _with_generators(kind: type, *args: Any, **options: Any) -> Any:
+    """Return an object of SciPy, which may keep the random generators that it is made with."""
+    draws = any(isinstance(v, Stateful) for v in (*args, *options.values()))
+    return (on_values(kind) if draws else kind)(*args, **options)
 
 
 def _array_subclass(kind: type, *args: Any, **options: Any) -> Any:

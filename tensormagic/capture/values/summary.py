@@ -33,10 +33,10 @@ def place_text(value: Lazy) -> str:
 def describe(value: Lazy, *, asked: bool = False) -> str:
     """Return the ``repr``: NumPy's own if a cell has ``asked``; else the value if computed or one cheap number, or type and place."""
     capture = context.current()
-    if capture is None and asked:
-        return repr(value.numpy())
     if capture is None and is_on_device(value) and (value.type.shape or value.placed[1] == "refuse"):
         return f"Tensor({type_text(value.type)}, on the device)"
+    if capture is None and asked:
+        return repr(value.numpy())
     if capture is None and (is_computed(value) or _is_cheap(value.node)):
         return value_text(value.numpy())
     if capture is not None and not capture.abstract and not capture.heap.trials:

@@ -65,7 +65,7 @@ class Cluster:
         ends = [sum(self.lengths[: g[-1] + 1]) for g in self.groups]
         self.rows = [end - before for end, before in zip(ends, [0, *ends[:-1]], strict=True)]
         self.before = [end - n for end, n in zip(ends, self.rows, strict=True)]
-        for argument in self.arguments if not self.split.halo else []:  # halos would be computed twice
+        for argument in self.arguments if not self.split.halo else []:  # rows of halos would be computed twice
             argument.pieces = (argument.alone and argument.alone()) or argument.pieces
             argument.alone = None
         self.lazy = self.inside is None and bool(self.arguments) and all(a.later is not None for a in self.arguments)
@@ -103,7 +103,7 @@ class Cluster:
 
     def _results(self, stage: Stage, sizes: Sizes, reads: Sequence[Any]) -> tuple[list[Any], list[list[Any]]]:
         job = self._job(stage, sizes, reads)
-        if self.lazy and stage.rows:  # as lazy as what they are made of
+        if self.lazy and stage.rows:  # lazy like the arrays that they are computed from
             rows = self._later(stage, job)
             if not stage.parts:
                 self.passed.append(Passed(tuple(map(size_of, reads)), 0, (), 0, 0, 0, later=True))
@@ -142,7 +142,7 @@ class Cluster:
         return found
 
     def _stage(self, stage: Stage, graphs: Sequence[Any], job: Job) -> tuple[list[Any], list[list[Any]]]:
-        if config.tier != "numpy":  # workers of this machine find it in the cache then
+        if config.tier != "numpy":  # workers on this machine then find it in the cache
             for graph in dict.fromkeys(graphs):
                 session.executable(graph, config.math).compile().wait()
         self.report.stages += 1
@@ -195,7 +195,7 @@ class Cluster:
         pieces = [*self.groups[number], *(g[0] for g in following)]
         replaced = [
             [a.replace(p, self.client) for p in pieces] for a in self.arguments
-        ]  # whatever others are to be had
+        ]  # all chunks, even if some cannot be replaced
         gone = [a for a, found in zip(self.arguments, replaced, strict=True) if not all(found)]
         if not all(a.made for a in gone):
             raise GuardError(

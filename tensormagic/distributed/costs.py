@@ -22,12 +22,12 @@ from tensormagic.ops.leaf import constant_value
 from tensormagic.ops.regions.loops import LOOP
 
 FLOP = 1.2e-10  # seconds of one core for a floating-point operation of compiled code
-BYTE = 1e-10  # for a byte that it reads or writes
-TASK = 1.2e-3  # for a task of the scheduler and the client, which do one after the other
-OWN_TASK = 1.9e-3  # for a task of a worker, beside what it computes
-TRIP = 1e-2  # between the last task of a stage and its result at the client
-LINK = 1e9  # bytes a second between two workers
-MOST = 1 << 20  # workers that are thought of
+BYTE = 1e-10  # seconds for each byte that is read or written
+TASK = 1.2e-3  # seconds of scheduler and client for each task, one after the other
+OWN_TASK = 1.9e-3  # seconds of a worker for each task, besides its computation
+TRIP = 1e-2  # seconds from the last task of a stage to its result at the client
+LINK = 1e9  # bytes per second between two workers
+MOST = 1 << 20  # the largest number of workers considered
 
 
 @dataclass(frozen=True)

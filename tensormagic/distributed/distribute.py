@@ -283,13 +283,13 @@ class Captured:
     """A function captured and split for arguments of some kinds, with the record of what it has read."""
 
     key: Any
-    given: tuple[Any, ...]  # kept: the key has the identities of objects
+    given: tuple[Any, ...]  # kept alive, as the key has the identities of objects
     traced: Traced
     split: Split
     record: Record
 
 
-MOST = 1024  # rows that are known to be there, where there are more: how far a window may reach is found by it
+MOST = 1024  # up to so many rows are assumed as a minimum: it limits how far windows may reach
 _KEPT = 32  # captures of one function
 
 

@@ -22,8 +22,8 @@ from tensormagic.ops.regions.region import instantiated, matched, stand_in
 from tensormagic.ops.rows import Merged, missing_rows
 
 Within = Callable[[Sequence[Node], Sequence[Node], Sequence[Any]], Inner]
-"""Splits what is computed of other nodes and of a state, whose axes of rows are given."""
-FEW = 4  # iterations that hand on rows, up to which these are computed again in each
+"""Splits results that depend on other nodes and on a state, whose axes of rows are given."""
+FEW = 4  # up to so many iterations that pass rows on, these rows are computed again in each
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _is_leading(node: Node, axis: Any, rows: Size) -> bool:
 
 def _over(graph: Graph, operands: Sequence[Node]) -> list[Node]:
     """Return the results of a region's graph applied to operands, in terms of their sizes."""
-    sizes, _ = matched(graph, operands, "a region")  # what else holds was checked where it was made
+    sizes, _ = matched(graph, operands, "a region")  # other conditions were checked when the region was made
     return instantiated(graph.results, dict(zip(graph.parameters, operands, strict=True)), sizes)
 
 

@@ -14,7 +14,7 @@ from tensormagic.distributed.files import FileRows
 from tensormagic.distributed.sources import Chunked, Computed
 from tensormagic.distributed.stages import Split
 
-LEAST = 2  # rows that are split: NumPy may stretch one
+LEAST = 2  # the fewest rows that are split: NumPy may broadcast a single one
 
 
 def of_few(call: Callable[..., Any], args: tuple[Any, ...], chunks: Mapping[int, Chunked], split: Split) -> Any:

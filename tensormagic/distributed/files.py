@@ -83,7 +83,7 @@ def rows_of_file(array: np.memmap[Any, Any], client: Any) -> FileRows | None:
     if array.mode in {"r+", "w+"}:
         base.flush()
     begin = np.frombuffer(base, np.uint8, 1).__array_interface__["data"][0]
-    start = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY  # of the map: the array's own offset lies within
+    start = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY  # the array's own offset within the map
     offset = start + array.__array_interface__["data"][0] - begin
     stamp = stamp_of(path)
     if stamp is None or any(seen != stamp for seen in client.run(stamp_of, path).values()):

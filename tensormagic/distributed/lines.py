@@ -34,7 +34,7 @@ def tell(
     """Add the line and the rows to an error's message; the nodes that it names are removed, since they are not sent."""
     numbers = {node: k for k, node in enumerate(every_node(graph))}
     node = getattr(error, "tensor_node", None)
-    if node not in numbers:  # of a graph that was rewritten, or of machine code, which knows no nodes
+    if node not in numbers:  # the error comes from a rewritten graph, or from machine code, which knows no nodes
         node = _met_again(error, graph, sizes, values)
     line = lines[numbers[node]] if node in numbers else ""
     for name in [k for k, v in vars(error).items() if isinstance(v, Node)]:

@@ -174,7 +174,7 @@ def _highest(dtype: np.dtype[Any]) -> Any:
     return np.iinfo(dtype).max if dtype.kind in "iu" else complex(np.inf, np.inf) if dtype.kind == "c" else np.inf
 
 
-_NOTHING: dict[Any, Any] = {  # what changes nothing in a fold
+_NOTHING: dict[Any, Any] = {  # neutral elements of folds
     SUM: lambda _: 0,
     PROD: lambda _: 1,
     MAX: _lowest,

@@ -139,7 +139,7 @@ def _once(whole: Whole, sizes: Sizes, values: dict[Node, Any]) -> None:
     if not whole.gives:
         return
     for node in whole.reads:
-        if node.op is SIZE:  # of all rows, and of parts that are there
+        if node.op is SIZE:  # of all rows, and of parts that are known
             values[node] = evaluate(node["size"], lambda a: int(values[a]) if isinstance(a, Node) else sizes[a])
     results = computed(whole.graph, sizes, [values[n] for n in whole.reads], config.math, config.tier)
     values.update(zip(whole.gives, results, strict=True))

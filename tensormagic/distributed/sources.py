@@ -15,7 +15,7 @@ from tensormagic.distributed.files import FileRows, rows_of_file
 from tensormagic.distributed.report import Moved
 from tensormagic.ir.errors import ArgumentError
 
-BYTES = 2**26  # of a chunk, where nobody says how many rows it has
+BYTES = 2**26  # the size of a chunk, unless its number of rows is given
 
 
 class Shard:
@@ -121,9 +121,9 @@ class Chunked:
     again: list[Any] | None = None
     alone: Callable[[], list[Any] | None] | None = None
     later: Callable[[], list[Any]] | None = None
-    made: bool = False  # computed in this call, and to be had again by another run of it
-    held: list[Any] = field(default_factory=list[Any])  # the same pieces, where a shard keeps them
-    sent: int = 0  # bytes of it that went from here to workers in this call
+    made: bool = False  # computed in this call, and can be computed again by another run of it
+    held: list[Any] = field(default_factory=list[Any])  # the same pieces, if a shard keeps them
+    sent: int = 0  # bytes sent from here to workers in this call
 
     @property
     def arrives(self) -> str:
@@ -291,7 +291,7 @@ def _named(array: Any) -> Any:
 
 def _delayed(array: Any, *, optimize: bool) -> list[Any]:
     """Return the blocks of an array, as delayed objects."""
-    with import_module("dask").config.set({"optimization.fuse.active": False}):  # it renames what is below
+    with import_module("dask").config.set({"optimization.fuse.active": False}):  # fusing would rename the tasks below
         return list(array.to_delayed(optimize_graph=optimize).ravel())
 
 

@@ -77,7 +77,7 @@ def split(
             "random numbers are not drawn where rows are split", "Draw them beforehand, and pass them as arguments."
         )
     source, graph = graph, without_masks(rewrite(graph, level or config.math).graph, batch)
-    _batch_of(graph, places)  # rewriting may find more sizes that are checked
+    _batch_of(graph, places)  # rewriting may find more sizes that must be checked
     return _split(source, graph, tuple(places), batch, sites, each=each)
 
 
@@ -93,7 +93,7 @@ def _split(
     """Return the stages of a graph that was rewritten, and whose number of rows is known."""
     own = next(s for k in itertools.count() if not _has(graph, s := Symbol(f"any{k}", least=0)))
     known: dict[Node, Any] = {}
-    instead_of: dict[Node, CaptureError] = {}  # what the user has written is refused, and not what it is in simpler ops
+    instead_of: dict[Node, CaptureError] = {}  # errors name the user's node, and not its simpler form
     while True:
         try:
             return _Splitting(source, graph, places, batch, own, sites, each, known).result()
@@ -153,8 +153,8 @@ def _batch_of(graph: Graph, places: Sequence[int]) -> Symbol:
 
 SAME = "Arguments that are split have their rows along the first axis, as many in each; and all that have these rows are split."
 APART = "Compute this part without splitting, or split along another axis."
-_FREE = Graph((), ())  # of guards
-_DRAWS = frozenset({DRAW.name, SEED.name})  # a generator would be left as it was
+_FREE = Graph((), ())  # no guards
+_DRAWS = frozenset({DRAW.name, SEED.name})  # a generator would not be advanced
 
 
 def _mentions(node: Node, symbol: Symbol) -> bool:
@@ -176,21 +176,21 @@ class _Splitting:
     own: Symbol
     sites: Callable[[Node], Sequence[Site]]
     each: bool
-    known: dict[Node, Any]  # how regions are driven, or why not
+    known: dict[Node, Any]  # how regions are driven, or the errors that prevent it
 
     def __post_init__(self) -> None:
         self.axis: dict[Node, Any] = {}  # None for a whole value or a part; a tuple for several results
-        self.less: dict[Node, int] = {}  # how many rows it has less than the arguments
-        self.parts: dict[Node, str] = {}  # and what combines them
-        self.merged: set[Node] = set()  # what has rows along an axis that is put together of that and others
-        self.level: dict[Node, int] = {}  # the stage in which it can be read
+        self.less: dict[Node, int] = {}  # how many fewer rows a node has than the arguments
+        self.parts: dict[Node, str] = {}  # parts, with the ufuncs that combine them
+        self.merged: set[Node] = set()  # nodes whose axis of rows is merged with other axes
+        self.level: dict[Node, int] = {}  # the stage from which on a node can be read
         self.driven: dict[Node, Driving] = {}  # loops and branches that are driven
-        self.left: set[Node] = set()  # results with rows of these
+        self.left: set[Node] = set()  # results of driven regions that have rows
         for node in self.graph.nodes:
             if node not in self.axis:
                 self._learn(node)
 
-    # what a node is
+    # the axis of rows of each node
 
     def _learn(self, node: Node) -> None:
         sizing = _sizing((node, *node.args))
@@ -316,7 +316,7 @@ class _Splitting:
         where = f"{places[0]}: " if places else ""
         return CaptureError(f"{where}{plainly(node) or node.op.name} {why}", APART)
 
-    # the stages
+    # stages
 
     def result(self) -> Split:
         results = self.graph.results

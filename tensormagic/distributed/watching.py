@@ -18,14 +18,14 @@ from tensormagic.session import Counted
 if TYPE_CHECKING:
     from tensormagic.distributed.cluster import Cluster
 
-BLOCK = 16  # chunks whose parts one task puts together: a power of two, so that the tree is that of all chunks
-LOOK = 0.25  # seconds between two looks at what is done
+BLOCK = 16  # chunks whose parts one task combines: a power of two, so that the tree is that of all chunks
+LOOK = 0.25  # seconds between two checks of the tasks
 LATE = (
     1.0,
     3.0,
-)  # seconds, and times what a chunk has taken, after which free workers compute what is left a second time
-STALLED = 60.0  # seconds after which that is done where nothing is done yet, or all workers are said to be busy
-TRIES = 5  # times that a chunk is handed out again
+)  # seconds, and a multiple of a chunk's time, after which idle workers compute the remaining chunks a second time
+STALLED = 60.0  # seconds after which that is done if nothing is finished, or all workers are said to be busy
+TRIES = 5  # how often a chunk is submitted again
 _GONE = {"lost", "cancelled", "error"}
 
 
@@ -51,12 +51,14 @@ class Handed:
         self._distributed: Any = import_module("distributed")
         chunks = len(cluster.groups)
         self._members = [range(k, min(k + BLOCK, chunks)) for k in range(0, chunks, BLOCK)]
-        self._chunks: dict[int, Any] = {}  # futures of chunks whose block is not there yet
+        self._chunks: dict[int, Any] = {}  # futures of chunks whose block is not finished
         self._second: dict[int, Any] = {}
         self._blocks: list[Any] = [None] * len(self._members)
-        self._between: dict[int, list[Any]] = {}  # kept: the scheduler fails at cancelling what waits, and nobody wants
+        self._between: dict[
+            int, list[Any]
+        ] = {}  # kept alive, as the scheduler fails when it cancels waiting tasks that nobody wants
         self._tried: dict[int, int] = {}
-        self._slow: set[str] = set()  # workers at which something took long
+        self._slow: set[str] = set()  # workers on which something took long
         self.rows: list[list[Any]] = [[] for _ in range(chunks)]
         self.progress = Counted("on the cluster: chunk", chunks)
 
@@ -84,7 +86,7 @@ class Handed:
         known = [*self._chunks.values(), *self._second.values(), *(b for b in self._blocks if b is not None)]
         self._client.cancel(known, force=True)
 
-    # handing out
+    # submitting
 
     def _hand_out(self, numbers: Iterable[int]) -> None:
         """Submit chunks, and the blocks that they belong to."""
@@ -94,7 +96,7 @@ class Handed:
         self._keep_rows(tasks)
 
     def _tasks(self, numbers: Iterable[int]) -> dict[int, Any]:
-        sent = self._dask.delayed(self.job, pure=False, traverse=False)  # once in the graph: workers hand it on
+        sent = self._dask.delayed(self.job, pure=False, traverse=False)  # once in the graph: workers pass it on
         task = self._dask.delayed(on_worker, pure=False)
         return {k: task(sent, self.cluster.chunk(k), *self.cluster.pieces(k)) for k in numbers}
 
@@ -102,7 +104,7 @@ class Handed:
         """Submit the tasks that combine blocks from their chunks."""
         for b in sorted(blocks):
             chunks = [self._chunks[k] for k in self._members[b]]
-            if self._count:  # rows stay where they are
+            if self._count:  # rows stay on their workers
                 chunks = [self._client.submit(_first, c, pure=False) for c in chunks]
                 self._between[b] = chunks
             self._blocks[b] = self._client.submit(
@@ -236,7 +238,7 @@ class Handed:
     def _refuse_paused(self) -> None:
         """Raise if all workers are paused by Dask as they use much memory, since the call would wait for ever."""
 
-        def paused(dask_scheduler: Any) -> list[bool]:  # inside: a scheduler need not have this package
+        def paused(dask_scheduler: Any) -> list[bool]:  # defined here, as a scheduler need not have this package
             return [w.status.name == "paused" for w in dask_scheduler.workers.values()]
 
         workers = self._client.run_on_scheduler(paused)

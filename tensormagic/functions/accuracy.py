@@ -23,14 +23,14 @@ from tensormagic.ops.pointwise import Pointwise
 from tensormagic.ops.real_numbers import UnknownError, numbers, real_values, reals, ulps
 
 SAMPLES = 64
-"""How many elements are looked at: half of them where the two forms differ most, half evenly spread."""
+"""How many elements are examined: half of them where the two forms differ most, half evenly spread."""
 MOST_WHOLE = 400
-"""How many numbers are read with many digits where a fold reads all of them."""
+"""How many numbers are converted to many digits if a fold reads all of them."""
 MOST_OPERATIONS = 200_000_000
 CHECKED = 4
-"""Of how many elements it is checked that both forms mean the same: those where they differ most."""
+"""For how many elements it is checked that both forms mean the same: those where they differ most."""
 EXTENTS = (0, 100, 16, 4)
-"""To how many elements axes are cut where there are too many, one after the other; 0 for all."""
+"""The lengths to which axes are cut in turn if there are too many elements; 0 for no cut."""
 
 
 @dataclass(frozen=True)

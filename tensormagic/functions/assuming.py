@@ -71,7 +71,9 @@ def assume(value: Any, *conditions: Any, check: bool = True) -> Any:
     message = f"the condition given to tm.assume is false for {_named(node)}: {facts.replace('; ', ' and ')}{_here()}"
     holds = functools.reduce(logical_and, map(_everywhere, conditions)) if check else constant(True)
     capture = context.current()
-    if check and capture is not None and capture.abstract and raising.can_defer():  # whether or not the result is used
+    if (
+        check and capture is not None and capture.abstract and raising.can_defer()
+    ):  # checked even if the result is not used
         raising.note(raising.wait(holds, ValueError(message)))
     return wrap(assumed(node, holds, facts, message))
 

@@ -77,7 +77,7 @@ def vmap(fun: Any, in_axes: Axes = 0, out_axes: Axes = 0) -> Function:
     array([3., 6.])
     """
     function = of_callable(fun)
-    in_axes, out_axes = deepcopy((in_axes, out_axes))  # as they are now
+    in_axes, out_axes = deepcopy((in_axes, out_axes))  # later changes of the containers do not count
 
     def body(*args: Any, **options: Any) -> Any:
         stacks = _Stacks(function)
@@ -136,7 +136,7 @@ def _once(
         stacks, copies = about
         copies.refuse(function.name)
         shared = _stored_since(outside)
-        with suppress(ShapeError):  # none tells of what is refused here
+        with suppress(ShapeError):  # the error below is raised instead
             _refuse_shared(shared, batch([b.node for b in shared], stacks.known, stacks.size()), function)
         return CaptureError(
             f"vmap({function.name}): {function.name} changes something that all examples share (a list, a dictionary, an object, an array, "

@@ -111,7 +111,7 @@ def of_cell(
         return tuple([cast(whole(value, n), dtype) for n, value in zip(inputs, found, strict=True)]), {}
 
     def body(*args: Any) -> Any:
-        if len(args) != len(inputs):  # for callers that use the body itself: `tm.compile`, `tm.trace`
+        if len(args) != len(inputs):  # for direct callers of the body: `tm.compile`, `tm.trace`
             raise ArgumentError(
                 f"{name}() takes {counted(len(inputs), 'argument')} ({', '.join(inputs)}) and {len(args)} were given: "
                 "a function that is compiled or traced for types does not read missing arguments from the notebook"

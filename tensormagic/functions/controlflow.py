@@ -131,7 +131,9 @@ def cond(pred: Any, then: Callable[..., Any], otherwise: Callable[..., Any], *op
         return _built(chosen, first.build)
 
     capture = context.current()
-    if capture is not None and capture.running.recursions:  # as `if` has it: a branch may call what is being traced
+    if (
+        capture is not None and capture.running.recursions
+    ):  # as for `if`: a branch may call the function that is being traced
         return runtime.chosen(pred, lambda: called(then)(*operands), lambda: called(otherwise)(*operands))
     return _run("cond", (then, otherwise), body, pred, *operands)
 
@@ -359,7 +361,7 @@ def scan(fun: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any, length
 
 def _pair(given: Any) -> tuple[Any, Any]:
     """Return the carry and the output that a scan's function returns; raise DTypeError if it returns no pair."""
-    if not issubclass(type(given), tuple) or len(given) != 2:  # isinstance would ask a lazy array what it holds
+    if not issubclass(type(given), tuple) or len(given) != 2:  # isinstance would ask a lazy array for its class
         raise DTypeError(
             "scan: the function does not give a pair",
             "Return (carry, result); None for no result.",

@@ -21,7 +21,7 @@ from tensormagic.ir.errors import DTypeError
 from tensormagic.ops.leaf import input_node, open_type
 from tensormagic.residence import Resident
 
-_GPUS = frozenset({2, 13})  # what DLPack calls the memory of a GPU, and that which both sides have
+_GPUS = frozenset({2, 13})  # DLPack's numbers of GPU memory, and of memory that both sides share
 
 
 def to_gpu(value: Any, *, copy: bool = True) -> Any:

@@ -57,10 +57,10 @@ class Submitted(Future[Any]):
         super().__init__()
         self.name = name
         self.place = place
-        self._thread = 0  # that runs it
+        self._thread = 0  # the number of the thread that runs it
         self._guard = threading.Lock()
         self._flag = runtime.Flag()
-        self._doing: session.Doing | None = None  # what its thread does
+        self._doing: session.Doing | None = None  # the current work of that thread
 
     def __repr__(self) -> str:
         """Return ``Submitted(loss of In[3] line 2: computing for 5 s · iteration 1,200 of 10,000 · by NumPy)`` and the like."""
@@ -282,7 +282,7 @@ def background(name: str, place: str, call: Callable[[], Any], after: Collection
     return future
 
 
-_known: WeakKeyDictionary[Any, Compiled] = WeakKeyDictionary()  # what was captured for a function last
+_known: WeakKeyDictionary[Any, Compiled] = WeakKeyDictionary()  # the last capture for each function
 
 
 def _made_for(fun: Any, args: tuple[Any, ...]) -> Compiled:
@@ -291,7 +291,7 @@ def _made_for(fun: Any, args: tuple[Any, ...]) -> Compiled:
         fun.refuse_changes()
         return fun
     found = None
-    with suppress(TypeError):  # that has no weak references
+    with suppress(TypeError):  # functions without weak references
         found = _known.get(fun)
     if found is not None:
         with suppress(GuardError, TypeError):
@@ -314,7 +314,7 @@ def _owned(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.numpy()
     if type(value) is np.ndarray:
-        return value  # copied where it is bound
+        return value  # copied when it is bound
     if isinstance(value, _PLAIN):
         return value
     raise ArgumentError(
@@ -371,14 +371,14 @@ class _Pool:
     def _work(self) -> None:
         session.background_thread()
         while True:
-            with suppress(Stopped):  # it comes late
+            with suppress(Stopped):  # the exception may arrive late
                 self._count(1)
                 try:
                     future, call = self._todo.get()
                 finally:
                     self._count(-1)
                 try:
-                    with suppress(Stopped):  # between its end and the note of it
+                    with suppress(Stopped):  # the exception may arrive between the end of the work and its record
                         future.work(call)
                 finally:
                     future.settle()

@@ -86,7 +86,7 @@ def tensor(
     (20.0, 6.0)
     """
     if math:
-        with config.using(math=math):  # which refuses an unknown level
+        with config.using(math=math):  # raises for an unknown level
             pass
     math = leveled(math or config.math, without) if without else math
     if value is None:
@@ -107,7 +107,7 @@ def _made_lazy(value: Any) -> Tensor:
         if made is not None:
             return made
     if isinstance(value, list | tuple):
-        flatten(value)  # which refuses what NumPy would read otherwise than it computes
+        flatten(value)  # raises for data that NumPy would read in another way than it computes
         value = value if has_lazy(value) else np.asarray(value)
     value = door.variable(value, name)
     node = own(value, name_of(value))
@@ -132,7 +132,7 @@ def _with(
 
     def complete(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         given = {**dict(zip(names, args, strict=False)), **options}
-        if missing is not None and len(args) + len(options) == len(given):  # else an argument is given twice
+        if missing is not None and len(args) + len(options) == len(given):  # otherwise an argument is given twice
             traced = context.current() is not None
             found = {n: look((n, missing)) if traced else missing[n] for n in names if n not in given and n in missing}
             options = {**options, **found}

@@ -22,7 +22,7 @@ from tensormagic.functions.reads.names_in_code import named
 from tensormagic.ir.modules import is_users
 
 Texts = dict[str, tuple[bytes, frozenset[int]]]
-"""By file: its text, compressed, and the marks of the code that stands in it."""
+"""For each file its text, compressed, and the marks of the code in it."""
 
 
 def texts_of(root: Any, inner: Callable[[Any], Any]) -> Texts:
@@ -48,13 +48,13 @@ def take(texts: Texts) -> None:
     """Make the texts of functions that have arrived available."""
     for name, (packed, marks) in texts.items():
         arrive(name, zlib.decompress(packed).decode(), marks)
-    is_users.cache_clear()  # which asks for texts
+    is_users.cache_clear()  # its results depend on texts
 
 
 def _codes(name: str, text: str, reached: Iterable[CodeType]) -> Iterator[CodeType]:
     """Yield the code of a file's functions: of those reached, and of its classes."""
     pending = [code for code in reached if code.co_filename == name]
-    with suppress(SyntaxError), warnings.catch_warnings(action="ignore"):  # a cell may have lines that are IPython's
+    with suppress(SyntaxError), warnings.catch_warnings(action="ignore"):  # a cell may have lines in IPython's syntax
         pending.append(compile(text, name, "exec", dont_inherit=True))
     for code in pending:
         yield from within(code)
@@ -102,7 +102,7 @@ def _read_by(function: FunctionType) -> list[Any]:
     for cell in function.__closure__ or ():
         try:
             held.append(cell.cell_contents)
-        except ValueError:  # nothing yet
+        except ValueError:  # the cell is still empty
             continue
     return [*held, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values(), _class_of(function)]
 

@@ -144,7 +144,7 @@ def refuse_untyped(function: Function, asked: str, beside: str = "") -> None:
         except TypeError:
             needed = True
         else:
-            needed = function.fills and bool(function.parameters)  # a cell, which here reads nothing from the notebook
+            needed = function.fills and bool(function.parameters)  # a cell, which reads nothing from the notebook here
         if needed:
             name, listed = function.name, ", ".join(function.parameters)
             shown = name if name.isidentifier() else "f"
@@ -182,7 +182,7 @@ class Traced:
     reads: tuple[Read, ...]
     name: str
     mapping: Mapping[Node, Node] = field(default_factory=dict[Node, Node], repr=False)
-    drawn: tuple[str, ...] = ()  # generators outside of the function that it draws from
+    drawn: tuple[str, ...] = ()  # generators outside of the function from which it draws
     before: Record = field(default_factory=lambda: Record(()), repr=False)
     record: Record = field(default_factory=lambda: Record(()), repr=False)
     outward: Outward = field(default_factory=Outward, repr=False)
@@ -207,7 +207,7 @@ def traced(
     constants = constants_of([v for v in flatten(types)[0] if not stands_for_array(v)])
     before = record_of(function.roots, constants, function.reads, is_moving, fixed=True)
     there = before
-    if before.why:  # what can be looked into is put back
+    if before.why:  # what can be examined is restored
         there = record_of(
             function.roots,
             constants,
@@ -268,7 +268,7 @@ def _trace(
     lifted = {p: t for p, t in capture.names.lifted.items() if isinstance(t, Tensor)}
     reads = {t.place.buffer.first: capture.names.noted[p] for p, t in lifted.items() if p in capture.names.noted}
     drawn = tuple(g.buffer.name for g in generators.advanced(capture))
-    if not drawn:  # what draws stores into the state
+    if not drawn:  # draws store into the state
         refuse_stores([*tensors, *lifted.values()], function.name)
     unused = Unused(capture, nodes, found)
     if function.plain is not None:
@@ -332,7 +332,7 @@ def _argument(value: Any, name: str) -> Any:
     if isinstance(value, str) and (TYPE.match(value) or _MEANT.match(value)):
         try:
             value = parse_type(value)
-        except DTypeError:  # of a package that is not there
+        except DTypeError:  # the dtype's package is not installed
             raise
         except (SyntaxError, TypeError, ValueError) as error:
             raise ParseError(f"{name}: {value!r} is no type", "A type is written as 'float64[n, 3]'.") from error

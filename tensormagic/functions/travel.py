@@ -133,7 +133,7 @@ def remade(name: str, args: tuple[Any, ...], options: dict[str, Any], texts: Tex
             try:
                 if found.made[0] == name and (found.made[1][1:], found.made[2]) == (args[1:], options):
                     return found
-            except ValueError:  # arrays among the options
+            except ValueError:  # the options contain arrays
                 break
         found = found.source
     if isinstance(source, FunctionType):

@@ -27,7 +27,7 @@ from tensormagic.ir.substituting import substitute
 _STEPS = 64
 """How many replacements by a bound are tried for one size."""
 _DEEP, _FEW = 6, 8
-"""From which depth on, as of a size that is halved again and again, fewer are tried, and how many."""
+"""From this depth on, as of a size that is halved again and again, only so few replacements are tried."""
 
 
 def least(size: Size) -> int | None:
@@ -100,7 +100,7 @@ def _age(a: Atom) -> tuple[int, int]:
 
 
 def _cases(size: Size, target: Atom) -> list[tuple[Size, ...]]:
-    """Groups of sizes without ``target``; the minimum of each group is a lower bound of ``size``."""
+    """Return groups of sizes without ``target``; the minimum of each group is a lower bound of ``size``."""
     if not isinstance(target, Apply):
         return _one_sided(size, target, *target.bounds)
     left, right = target.left, target.right

@@ -51,7 +51,7 @@ def close(
     *,
     alone: bool = False,
 ) -> Closed:
-    """Cut the graph below ``results`` at its leaves, number these, and bring the sizes to normal form.
+    """Return the graph below ``results``, cut at its leaves, which are numbered, with the sizes in normal form.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class _Sizes:
     def of(self, value: Any) -> Any:
         """Return a parameter of a node with its sizes replaced."""
         if isinstance(value, Dim):
-            for a in atoms(value):  # the size of an array that the graph itself does not read: as it was
+            for a in atoms(value):  # an array that the graph does not read has this size: it stays as seen at capture
                 if a not in self.replacement and isinstance(a, Symbol) and a.hint is not None:
                     self.replacement[a] = a.hint
             return substitute_size(value, self.replacement)
@@ -193,7 +193,7 @@ def _fewer(side: Size, size: Size, own: Size) -> Size:
 
 
 def _rebuild(node: Node, mapping: dict[Node, Node], sizes: _Sizes) -> Node:
-    if node.op.kind == "move" and "serial" in node.params:  # whose value it is decides nothing here
+    if node.op.kind == "move" and "serial" in node.params:  # the identity of a named value does not matter here
         return mapping[node.args[0]]
     params = {k: sizes.of(v) for k, v in node.param_items}
     args = [mapping[a] for a in node.args]
@@ -201,7 +201,7 @@ def _rebuild(node: Node, mapping: dict[Node, Node], sizes: _Sizes) -> Node:
         return make(node.op, (), type=sizes.type(node.type), **params)
     new = make(node.op, args, **params)
     same = "shape" in node.params and moves(node) and new.type.shape == args[0].type.shape
-    return args[0] if same else new  # sizes that were found equal leave nothing to stretch
+    return args[0] if same else new  # sizes that were found equal make the broadcast superfluous
 
 
 def _open(leaves: Sequence[Node]) -> tuple[dict[Node, Type], list[Guard]]:
@@ -247,7 +247,9 @@ def _unify(
             continue
         difference = substitute_size(left, solved) - substitute_size(right, solved)
         of_data = bool(nodes_of(left) or nodes_of(right))
-        if of_data and not known:  # a data-dependent number is no size of an array that is not read
+        if (
+            of_data and not known
+        ):  # a data-dependent number is not set equal to a size of an array that the graph does not read
             difference = _with_seen(difference, order)
         if relation == ">=":
             rest += _remaining((left, relation, right), difference)

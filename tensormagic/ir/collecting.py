@@ -7,7 +7,7 @@ import time
 from functools import lru_cache
 
 frozen: list[None] = []
-"""Traces that have objects left alone, in one another."""
+"""One entry for each running trace, nested ones included, that has frozen objects."""
 _SELDOM = 10.0  # seconds
 
 

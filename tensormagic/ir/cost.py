@@ -14,7 +14,7 @@ from tensormagic.ir.rewriting.second_looks import second_looks
 from tensormagic.ir.size import Size, evaluate, hint
 
 _UNSEEN = 32
-"""What a size is taken for that was not seen."""
+"""The value assumed for a size that was not seen at capture."""
 
 _KINDS = {"leaf": 1, "move": 1, "pointwise": 20, "fold": 10, "update": 10, "contract": 50, "region": 100, "opaque": 200}
 PRICE = 24
@@ -95,11 +95,11 @@ def _cost(node: Node) -> Cost:
     """Return the cost of a node that is no element-wise function."""
     kind = node.op.kind
     if not node.args or kind == "leaf" or (kind == "move" and len(node.args) == 1) or node.op.hands_on:
-        return Cost()  # a check is there before a rule and behind it
-    if kind == "update":  # in place, where nothing else reads the old value
+        return Cost()  # checks are the same before and after a rule
+    if kind == "update":  # done in place if nothing else reads the old value
         return Cost(_PASS * elements(node.args[1]), elements(node.args[1]) * node.type.dtype.itemsize)
     stored = sum(prod(map(elements_of, t.shape)) * t.dtype.itemsize for t in node.types)
-    if kind in {"contract", "opaque"}:  # a library reads what is stored
+    if kind in {"contract", "opaque"}:  # a library needs stored operands
         computed = [a for a in node.args if a.op.kind == "pointwise"]
         stored += sum(elements(a) * a.type.dtype.itemsize for a in computed)
     return Cost(_operations(node, kind), stored) if kind != "region" else _region(node)

@@ -15,4 +15,4 @@ def count(holder: list[Any]) -> int:
 
 
 ONE = count([object()])
-"""What is counted where the list alone has it."""
+"""The count for an object that only the list refers to."""

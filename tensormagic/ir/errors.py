@@ -18,12 +18,12 @@ class TensorError(Exception):
     """
 
     def __init__(self, message: str = "", hint: str = "") -> None:
-        Exception.__init__(self, message)  # whatever class of NumPy's stands beside
+        Exception.__init__(self, message)  # so that NumPy's base classes do not interpret the arguments
         self.message = message
         self.hint = hint
 
     told_as: type[TensorError] | None = None
-    """The class whose name users see, for one that only the package tells apart."""
+    """The class whose name users see, if only the package distinguishes this class from it."""
 
     def __init_subclass__(cls, *, told_as: type[TensorError] | None = None) -> None:
         super().__init_subclass__()

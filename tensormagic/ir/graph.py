@@ -230,7 +230,7 @@ def _may_be_wide(size: Size) -> bool:
     return any(abs(c) >= _LARGE for _, c in terms) or any(d >= _DEGREE for d in degrees)
 
 
-_LARGE, _DEGREE = 2**31, 3  # a factor, and how many integers of data are multiplied
+_LARGE, _DEGREE = 2**31, 3  # a factor, and the number of data-dependent integers that are multiplied
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,26 +13,26 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 _LIBRARIES = tuple(
     {str(Path(sysconfig.get_path(kind)).resolve()) for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
-_INSTALLED = frozenset({"site-packages", "dist-packages"})  # what folders for packages are called, wherever they are
+_INSTALLED = frozenset({"site-packages", "dist-packages"})  # names of folders for packages, wherever they are
 
 PURE = frozenset({
     "numpy", "scipy", "math", "cmath", "operator", "_operator", "functools", "_functools", "itertools", "copy", "collections",
     "_collections", "typing", "dataclasses", "builtins", "tensormagic", "numbers", "fractions", "string", "re", "abc", "enum", "ml_dtypes",
 })  # fmt: skip
-"""Packages whose functions depend on their operands alone, and change nothing else, but for NumPy's draws and a few of ``builtins``."""
+"""Packages whose functions depend on their operands alone, except NumPy's random draws and a few of ``builtins``."""
 
 PURE_OF_VALUES = frozenset({
     "_collections_abc", "_abc", "types", "bisect", "_bisect", "heapq", "_heapq", "contextlib", "statistics", "_statistics",
     "__future__", "typing_extensions", "reprlib", "json", "_json", "struct", "_struct", "textwrap", "base64", "binascii", "colorsys",
     "pickle", "_pickle", "array",
 })  # fmt: skip
-"""Others of Python's, which do not know lazy values."""
+"""Further modules of Python's, whose functions do not know lazy values."""
 
 CHANGES_NOTHING = frozenset({
     "datetime", "_datetime", "_pydatetime", "time", "calendar", "zoneinfo", "decimal", "_decimal", "_pydecimal", "uuid", "unicodedata",
     "zlib", "hashlib", "_hashlib", "_md5", "_sha1", "_sha2", "_sha3", "_blake2", "posixpath", "ntpath", "genericpath",
 })  # fmt: skip
-"""Modules whose functions may read clocks and files, and change nothing: nobody sees a second call."""
+"""Modules whose functions may read clocks and files, but change nothing, so that calling them twice does no harm."""
 
 
 def is_pure(module: str, more: frozenset[str] = frozenset()) -> bool:

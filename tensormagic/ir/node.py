@@ -66,7 +66,7 @@ class Node:
     op: Operation
     args: tuple[Node, ...]
     param_items: Params
-    type: Type  # of a node with one result
+    type: Type  # the type of a node with one result
     types: tuple[Type, ...]
     serial: int
     below: Node | None
@@ -89,7 +89,7 @@ class Node:
         self.guards: tuple[Any, ...] | None = None
         self.serial = next(_serial)
         self.sized_by = _nodes_in(params) if params else ()
-        first = args[0] if op.hands_on else None  # kept, because rules ask for it at each look
+        first = args[0] if op.hands_on else None  # cached, because rules ask for it at each look
         self.heads = self.within = self.sites = self.kept = None
         self.below = first if first is None or first.below is None else first.below
         self.needs = tuple(dict.fromkeys((*args, *self.sized_by))) if self.sized_by else args
@@ -127,7 +127,7 @@ class Node:
     def __repr__(self) -> str:
         return f"<{self.op.name}: {', '.join(map(str, self.types))}>"
 
-    # An integer without axes may stand in a size: then it has a name for people, an order and bounds.
+    # An integer without axes may be part of a size: for this it has a name for people, an order and bounds.
 
     def __str__(self) -> str:
         return str(self._params.get("source", self.op.name))
@@ -198,7 +198,7 @@ class Node:
 
 def _nodes_in(params: Params) -> tuple[Node, ...]:
     found: dict[Node, None] = {}
-    pending = [  # what is known of a value is not needed to have it
+    pending = [  # facts known about the value are not needed to compute it
         v for k, v in reversed(params) if type(v) in _HOLDING and k != "within"
     ]
     while pending:
@@ -210,7 +210,7 @@ def _nodes_in(params: Params) -> tuple[Node, ...]:
     return tuple(found)
 
 
-_HOLDING = (tuple, Dim)  # what may mention nodes
+_HOLDING = (tuple, Dim)  # types that may contain nodes
 
 
 _operators: dict[str, Callable[..., Node]] = {}
@@ -263,7 +263,7 @@ def make(op: Operation, args: Iterable[Node] = (), type: Type | None = None, **p
     args = tuple(args)
     items = tuple(sorted(params.items()) if len(params) > 1 else params.items())
     key = (op, args, items, type)
-    known = _made.get(key)  # as the table's own ``get``, which is slow, does
+    known = _made.get(key)  # like ``get`` of the table itself, which is slow
     found = known() if known is not None else None
     if found is not None:
         return found
@@ -276,7 +276,7 @@ def _fresh(key: _Key, inferred: Type | tuple[Type, ...]) -> Node:
     """Return a new node, unless another thread has made it meanwhile."""
     fresh = Node(key[0], key[1], key[2], (inferred,) if isinstance(inferred, Type) else inferred)
     with _lock:
-        known = _made.get(key)  # as the table's own ``setdefault``, which is slow, does
+        known = _made.get(key)  # like ``setdefault`` of the table itself, which is slow
         found = known() if known is not None else None
         if found is not None:
             return found
@@ -337,7 +337,7 @@ def as_size(node: Node) -> Size | None:
 
 
 _DEPTH = 6
-"""How many sums and the like an integer is looked through."""
+"""How many nested sums and the like of an integer are searched."""
 
 
 def _as_size(node: Node, depth: int) -> Size | None:
@@ -377,7 +377,7 @@ def topological(
     stack.reverse()
     while stack:
         node = stack.pop()
-        if node is None:  # what the node before needs is there
+        if node is None:  # all that the next node on the stack needs is in the order
             order.append(stack.pop())  # type: ignore[arg-type]
         elif node not in seen:
             seen.add(node)

@@ -13,7 +13,7 @@ from tensormagic.ir.type import Type
 if TYPE_CHECKING:
     from tensormagic.ir.node import Node
 
-Bounds = tuple[Size | None, Size | None]  # of an integer, ends included
+Bounds = tuple[Size | None, Size | None]  # bounds of an integer, inclusive
 Guard = tuple[Size, str, Size]  # left, "==" or ">=", right
 
 

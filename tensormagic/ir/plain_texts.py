@@ -13,8 +13,8 @@ import numpy as np
 from tensormagic.ir.modules import may_be_users
 
 _ATOMS = {str, int, float, bool, bytes, complex, type(None)}
-MOST_ITEMS = 40  # of a container: what is shown ends before
-DEEP = 6  # containers in containers
+MOST_ITEMS = 40  # items of a container that are shown
+DEEP = 6  # levels of nested containers that are shown
 
 
 def _is_users(kind: type, name: str) -> bool:

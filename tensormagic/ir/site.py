@@ -60,9 +60,9 @@ class Site:
 
 
 forgotten: set[str] = set()
-"""Cells that ended in an error: what is built again afterwards was not written there."""
+"""Cells that ended in an error: nodes that are built again afterwards do not count as written there."""
 
-MOST = 32  # sites of a node: what all functions have in common, as their first parameter, would gather those of all
+MOST = 32  # sites of a node: a node common to all functions, such as their first parameter, would otherwise collect those of all
 
 
 def _now(node: Node) -> tuple[Site, ...]:
@@ -72,7 +72,7 @@ def _now(node: Node) -> tuple[Site, ...]:
 
 def record(node: Node, site: Site) -> None:
     """Add ``site`` to the sites of ``node``; drop those of earlier runs of the same cell, and the oldest if there are too many."""
-    sites: dict[Site, None] | None = node.sites  # the last one was met last
+    sites: dict[Site, None] | None = node.sites  # in order: the last one was recorded last
     if sites is None:
         node.sites = {site: None}
         return
@@ -129,9 +129,7 @@ class Lens:
         self._spans: dict[Node, tuple[Site, ...]] = {}
         self._own: dict[_Where, set[Node]] = {}
         self._shared: dict[_Where, set[Node]] = {}
-        self._places: dict[
-            _Where, _Spans
-        ] = {}  # what was asked before: a node has a place for each cell that it occurs in
+        self._places: dict[_Where, _Spans] = {}  # cached, as a node has a place for each cell that it occurs in
         self._same: dict[tuple[Site, ...], _Spans] = {}
         self._roles: dict[tuple[Site, str], Site] = {}
         for node, closed in mapping.items():
@@ -139,7 +137,7 @@ class Lens:
             if not spans:
                 continue
             self._spans[node] = spans
-            if not node.args:  # what is given stands at no place of its own: a rule has left it where something was
+            if not node.args:  # an input is at no place of its own: a rule has put it where an expression was
                 continue
             for span in spans:
                 self._own.setdefault(_where(span), set()).add(node)
@@ -153,7 +151,7 @@ class Lens:
     def of(self, node: Node) -> tuple[Site, ...]:
         """Return the sites of a node of the graph, or of its rewritten form, sorted."""
         spans = _now(node)
-        meant = [span for span in spans if _where(span) in self._own] or spans  # others are those of equal cells
+        meant = [span for span in spans if _where(span) in self._own] or spans  # the others belong to equal cells
         found = {(self._at(_where(span)), span.role) for span in meant}
         return tuple(sorted({self._as(own, role) for spans, role in found for own in spans.found}, key=_order))
 
@@ -215,7 +213,7 @@ class Lens:
         """
         if len(spans) == 1:
             return spans[0]
-        cells: dict[str, list[set[Site]]] = {}  # of each cell, the spans of those nodes that have any there
+        cells: dict[str, list[set[Site]]] = {}  # for each cell, the spans of the nodes that have any there
         for each in spans:
             here: dict[str, set[Site]] = {}
             for s in each:
@@ -256,7 +254,7 @@ class _Spans:
 
 _Where = tuple[object, ...]
 _where = operator.attrgetter("cell", "line", "column", "end_line", "end_column")
-_order = operator.attrgetter(*(f.name for f in fields(Site)))  # as sites compare, and much faster
+_order = operator.attrgetter(*(f.name for f in fields(Site)))  # like the comparison of sites, but much faster
 
 
 def inherit(new: Node, old: Node, role: str | None = None) -> None:

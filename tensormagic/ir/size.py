@@ -168,7 +168,7 @@ class Dim:
         if not other:
             return self
         *more, (monomial, number) = self.terms
-        if monomial:  # numbers stand last
+        if monomial:  # the number is the last term
             return Dim((*self.terms, ((), other)))
         return Dim((*more, ((), number + other)) if number + other else tuple(more))
 
@@ -197,7 +197,7 @@ class Dim:
         return -1 * self + other
 
     def __mul__(self, other: Size) -> Size:
-        if isinstance(other, int):  # which leaves the order of the terms
+        if isinstance(other, int):  # this keeps the order of the terms
             return self if other == 1 else Dim(tuple([(m, c * other) for m, c in self.terms])) if other else 0
         terms: dict[Monomial, int] = {}
         for left, a in self.terms:
@@ -216,7 +216,7 @@ class Dim:
 
 
 Size = int | Dim
-_least: WeakKeyDictionary[Dim, int | None] = WeakKeyDictionary()  # of sizes that are there, for equal ones
+_least: WeakKeyDictionary[Dim, int | None] = WeakKeyDictionary()  # known bounds of live sizes, shared by equal ones
 
 
 def symbol(name: str, hint: int | None = None, least: int = 2) -> Dim:
@@ -302,7 +302,9 @@ _undecided: WeakValueDictionary[Any, Dim] = WeakValueDictionary()
 
 def _extreme(function: str, left: Size, right: Size) -> Size:
     """Return ``min`` or ``max`` of two sizes, decided if the sign of the difference is known."""
-    seen = tuple([a.hint for a in (*atoms(left), *atoms(right)) if isinstance(a, Symbol)])  # not told apart by symbols
+    seen = tuple(
+        [a.hint for a in (*atoms(left), *atoms(right)) if isinstance(a, Symbol)]
+    )  # symbols are equal whatever their hints
     key = function, left, right, seen
     known = _undecided.get(key)
     if known is not None:
@@ -459,7 +461,7 @@ def number_in(size: Size) -> int:
     """Return the constant term."""
     if not isinstance(size, Dim):
         return size
-    monomial, number = size.terms[-1]  # where numbers stand
+    monomial, number = size.terms[-1]  # the number is the last term
     return 0 if monomial else number
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NAME, PACKAGE = "bfloat16", "ml_dtypes"
 SINGLE = np.dtype(np.float32)
 INSTALL = "pip install ml_dtypes"
-SEEN: set[np.dtype[Any]] = set()  # empty in a process that has met none: nodes are not asked then
+SEEN: set[np.dtype[Any]] = set()  # empty as long as the process has met no such dtype: then nodes are not checked
 HINT = "Convert it first, by .astype(np.float32); .astype(ml_dtypes.bfloat16) makes a result narrow again."
 
 

@@ -69,7 +69,7 @@ def _show_node(node: Node, numbers: Mapping[Node, str], sizes: _Sizes) -> str:
     return f"{numbers[node]} = {node.op.name}({args}){params} : {', '.join(map(sizes.type, node.types))}"
 
 
-_SIGNS = re.compile(r"\W")  # in the symbols of a region that nothing has numbered
+_SIGNS = re.compile(r"\W")  # in symbols of a region that have no numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +157,7 @@ def _parse_one(lines: list[str], ops: Mapping[str, Any], regions: Mapping[str, G
             if len(_NUMBER.findall(item)) == 1
         }
         waiting = [k for k in range(len(items)) if f"%{k}" not in nodes]
-        while waiting:  # after those that their sizes and bounds mention
+        while waiting:  # after the parameters that their sizes and bounds mention
             k = next((k for k in waiting if set(_NUMBER.findall(items[k])[1:]) <= set(nodes)), waiting[0])
             nodes[f"%{k}"] = _parse_parameter(k, items[k], ops, nodes)
             waiting.remove(k)

@@ -113,7 +113,7 @@ class Type:
             return {"f": "float", "i": "int", "b": "bool", "c": "complex"}[self.dtype.kind]
         if self.shape or self.form == "array":
             return f"{self.dtype}[{', '.join(map(size_text, self.shape))}]"
-        return "bool_" if self.dtype.kind == "b" else f"{self.dtype}"  # NumPy's name, which is not Python's
+        return "bool_" if self.dtype.kind == "b" else f"{self.dtype}"  # NumPy's name, which differs from Python's
 
     __repr__ = __str__
 

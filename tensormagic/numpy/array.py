@@ -13,7 +13,7 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.values.value import Tensor
 from tensormagic.numpy.calling import DEVICE, check_device
 
-_HOST = 1  # DLPack's number of it
+_HOST = 1  # DLPack's number of the host
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 

@@ -20,7 +20,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     if copy is False:
         raise ValueError("Unable to avoid copy while creating a lazy array from other data.")
     array = np.array(obj, dtype=dtype)
-    if context.current() is not None:  # what the notebook holds stays an input of the cell
+    if context.current() is not None:  # the notebook's object stays an input of the cell
         return call(np.array, obj if isinstance(obj, list | tuple) else array, dtype=dtype)
     return of_array(array)
 
@@ -36,7 +36,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Numbers with even steps between them, the end left out."""
+    """Return numbers with even steps between them, the end left out."""
     check_device(device)
     return call(np.arange, 0 if stop is None else start, start if stop is None else stop, step, dtype=dtype)
 
@@ -50,13 +50,13 @@ def linspace(
 
 
 def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Zeros."""
+    """Return zeros."""
     check_device(device)
     return call(np.zeros, shape, dtype)
 
 
 def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Ones."""
+    """Return ones."""
     check_device(device)
     return call(np.ones, shape, dtype)
 
@@ -80,7 +80,7 @@ def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Ones in the shape of ``x``."""
+    """Return ones in the shape of ``x``."""
     check_device(device)
     return call(np.ones_like, x, dtype)
 
@@ -105,7 +105,7 @@ def _fitting(value: Any, dtype: Any) -> Any:
 
 
 def eye(n_rows: Any, n_cols: Any = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
-    """Ones on one diagonal, zeros elsewhere."""
+    """Return ones on one diagonal, zeros elsewhere."""
     check_device(device)
     return call(np.eye, n_rows, n_cols, k, np.float64 if dtype is None else dtype)
 
@@ -121,5 +121,5 @@ def triu(x: Any, /, *, k: int = 0) -> Tensor:
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
-    """Coordinates of the points of a grid."""
+    """Return coordinates of the points of a grid."""
     return list(call(np.meshgrid, *arrays, indexing=indexing))

@@ -84,7 +84,7 @@ def _of_dtype(found: Tensor, dtype: Any) -> Tensor:
 
 
 def fftshift(x: Any, /, *, axes: Any = None) -> Tensor:
-    """Frequency zero in the middle."""
+    """Return frequency zero in the middle."""
     return call(np.fft.fftshift, x, axes)
 
 

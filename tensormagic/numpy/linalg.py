@@ -71,7 +71,7 @@ def matmul(x1: Any, x2: Any, /) -> Tensor:
 
 
 def matrix_transpose(x: Any, /) -> Tensor:
-    """Matrices with rows and columns exchanged."""
+    """Return matrices with rows and columns exchanged."""
     return call(np.matrix_transpose, x)
 
 
@@ -106,12 +106,12 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
 
 
 def eigh(x: Any, /) -> Eigh:
-    """Eigenvalues and eigenvectors of a symmetric or Hermitian matrix."""
+    """Return eigenvalues and eigenvectors of a symmetric or Hermitian matrix."""
     return Eigh(*call(np.linalg.eigh, x))
 
 
 def eigvalsh(x: Any, /) -> Tensor:
-    """Eigenvalues of a symmetric or Hermitian matrix."""
+    """Return eigenvalues of a symmetric or Hermitian matrix."""
     return call(np.linalg.eigvalsh, x)
 
 

@@ -32,7 +32,7 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Tensor:
 
 
 def flip(x: Any, /, *, axis: Any = None) -> Tensor:
-    """Elements in reversed order."""
+    """Return elements in reversed order."""
     return call(np.flip, x, axis)
 
 
@@ -48,7 +48,7 @@ def permute_dims(x: Any, /, axes: tuple[int, ...]) -> Tensor:
 
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     """Return each element several times."""
-    if axis is not None and not x.ndim:  # which NumPy lets pass
+    if axis is not None and not x.ndim:  # NumPy raises no error
         raise AxisError(f"axis {axis} is out of bounds for array of dimension 0")
     return call(np.repeat, x, repeats, axis)
 
@@ -59,13 +59,13 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
 
 
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Tensor:
-    """Elements moved on, those at the end to the start."""
+    """Return elements moved on, those at the end to the start."""
     return call(np.roll, x, shift, axis)
 
 
 def squeeze(x: Any, /, axis: Any) -> Tensor:
     """Return an array without some axes of extent 1."""
-    if not isinstance(axis, tuple) and not x.ndim:  # which NumPy lets pass
+    if not isinstance(axis, tuple) and not x.ndim:  # NumPy raises no error
         raise AxisError(f"axis {axis} is out of bounds for array of dimension 0")
     return call(np.squeeze, x, axis)
 
@@ -86,12 +86,12 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
-    """Elements, or slices along an axis, by their indices."""
+    """Return elements, or slices along an axis, by their indices."""
     if axis is None and np.ndim(x) != 1:
         raise ValueError(f"take needs an axis, since x has {np.ndim(x)} axes")
     return call(np.take, x, indices, axis)
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
-    """Elements by an index for each place along an axis."""
+    """Return elements by an index for each place along an axis."""
     return call(np.take_along_axis, x, indices, axis)

@@ -56,16 +56,16 @@ def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
-    """Sums of all elements up to each; before them zero, where that is asked for."""
+    """Return sums of all elements up to each; before them zero, where that is asked for."""
     return call(np.cumulative_sum, x, axis=axis, dtype=dtype, include_initial=include_initial)
 
 
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
-    """Products of all elements up to each; before them one, where that is asked for."""
+    """Return products of all elements up to each; before them one, where that is asked for."""
     return call(np.cumulative_prod, x, axis=axis, dtype=dtype, include_initial=include_initial)
 
 
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Tensor:
-    """Differences of neighbours, ``n`` times."""
+    """Return differences of neighbours, ``n`` times."""
     ends = {name: v for name, v in (("prepend", prepend), ("append", append)) if v is not None}
     return call(np.diff, x, n, axis, **ends)

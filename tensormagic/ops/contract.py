@@ -90,7 +90,9 @@ class Contract(Op):
         left, right = (letters if not own else letter + letters for letters, own in zip((a, b), batched, strict=True))
         if batched[0]:
             return einsum(f"{left},{right}->{letter}{out}", *args)
-        return einsum(f"{right},{left}->{letter}{out}", args[1], args[0])  # the batch comes first without a transpose
+        return einsum(
+            f"{right},{left}->{letter}{out}", args[1], args[0]
+        )  # the batch axis is the first one, without a transpose
 
     def split(self, node: Node, axes: Axes, rows: Size) -> Found:
         inputs, out = split(node["subscripts"])
@@ -298,7 +300,7 @@ def _pair(first: tuple[str, Node], second: tuple[str, Node], rest: set[str]) -> 
 def _finish(term: tuple[str, Node], out: str, given: list[tuple[str, Node]]) -> Node:
     letters, x = _reduced(*term, set(out))
     missing = [c for c in out if c not in letters]
-    if missing:  # letters of the result that a transpose lost to a sum: stretched back
+    if missing:  # letters of the result that a transpose has turned into a sum: broadcast back
         extents = {c: s for text, node in given for c, s in zip(text, node.type.shape, strict=True)}
         unknown = [c for c in missing if c not in extents]
         if unknown:

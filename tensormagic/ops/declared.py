@@ -33,7 +33,7 @@ class Declared(Pointwise):
         )
 
 
-_declared: dict[Any, tuple[Any, Declared]] = {}  # each function once, with its op, so that equal nodes are the same
+_declared: dict[Any, tuple[Any, Declared]] = {}  # each function once, with its op, so that equal calls are equal nodes
 
 
 def _key(function: Any) -> Any:

@@ -132,7 +132,7 @@ IFFT = _transform("ifft", _complex_type, lambda node, ct: make(IFFT, (ct,), **no
 RFFT = _transform(
     "rfft",
     _rfft_type,
-    lambda node, ct: make(FFT, (ct,), **node.params),  # which pads the upper frequencies with zeros
+    lambda node, ct: make(FFT, (ct,), **node.params),  # fft pads the upper frequencies with zeros
     "The frequencies from zero up of a real signal.",
 )
 IRFFT = _transform(

@@ -394,13 +394,15 @@ def ordinary(dtype: np.dtype[Any]) -> float:
 
 
 _NARROW = 2
-"""Of types with no more bytes a sum of a few hundred exponentials runs over."""
+"""In floats of at most this many bytes, a sum of a few hundred exponentials overflows."""
 
 
 def _softmax_numpy(x: Any, axis: Any) -> Value:
     top = np.max(x, axis=axis, keepdims=True)
     limits = np.finfo(x.dtype)
-    ordinary = np.log(float(limits.max)) / 2 if x.itemsize > 2 else -1.0  # this text has to stand alone
+    ordinary = (
+        np.log(float(limits.max)) / 2 if x.itemsize > 2 else -1.0
+    )  # its source is shown by itself, so it uses no names of the module
     shift = np.where(np.abs(top) <= ordinary, 0, np.clip(top, limits.min, limits.max))
     e = np.exp(x - shift.astype(x.dtype))
     return e / np.sum(e, axis=axis, keepdims=True)

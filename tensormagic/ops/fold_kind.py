@@ -86,7 +86,7 @@ class Fold(Op):
 
     def bounds(self, node: Node) -> Bounds:
         x = node.args[0]
-        if self.name == "sum" and x.type.dtype.kind == "b":  # how often something is true
+        if self.name == "sum" and x.type.dtype.kind == "b":  # the count of true elements
             return 0, count(x, node["axes"])
         return (0, count(x, node["axes"]) - 1) if self.positional else (None, None)
 
@@ -119,7 +119,7 @@ class Fold(Op):
 
     def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
         axes = tuple(k + 1 for k in node["axes"])
-        if self.positional and len(axes) > 1:  # an index into the flattened array
+        if self.positional and len(axes) > 1:  # the result is an index into the flattened array
             return make(self, (reshape(args[0], (size, node.args[0].type.size)),), axes=(1,))
         params: dict[str, Any] = {**node.params, "axes": axes}
         return make(self, args, **params)

@@ -201,7 +201,7 @@ def bind(graph: Graph, values: Sequence[Value]) -> dict[Symbol, int]:
     """Return the values of a graph's symbols for values of its parameters."""
     try:
         return graph.bind([np.shape(v) for v in values])
-    except GuardError as error:  # sizes that depend on data: what surrounds the region has checked the others
+    except GuardError as error:  # data-dependent sizes: the graph around the region has checked the others
         raise ShapeError(error.message) from None
 
 

@@ -133,7 +133,7 @@ def open_type(source: Source, dtype: Any, shape: tuple[int, ...], form: str = "a
 
 
 def parameter(index: int, t: Type, within: Within = None) -> Node:
-    """Parameter number ``index`` of a closed graph; for an integer, ``within`` may give bounds ``low <= value < high``."""
+    """Return parameter number ``index`` of a closed graph; for an integer, ``within`` may give bounds ``low <= value < high``."""
     return make(PARAMETER, type=t, index=index, **_known(within))
 
 

@@ -26,7 +26,7 @@ from tensormagic.ops.move import RESHAPE, SLICE, drops_ones, without_ones
 from tensormagic.ops.op import Value
 from tensormagic.ops.opaque import ITEM
 
-DEEPEST = 12  # blocks in blocks: CPython has 20
+DEEPEST = 12  # nested blocks: CPython allows 20
 
 
 class Given(NamedTuple):
@@ -142,12 +142,12 @@ class Scope:
         for node in graph.nodes:
             for a in node.needs:
                 self._users.setdefault(a, []).append(node)
-        self._alive = Counter(g.name for g in given)  # how many nodes that are still read a variable stands for
-        self._fixed = {g.name for g in given if not g.owned}  # neither dropped nor stored into here
-        self._made = {g.name: None for g in given if g.owned and is_heavy(g.type)}  # arrays that variables hold
+        self._alive = Counter(g.name for g in given)  # how many nodes with later readers each variable holds
+        self._fixed = {g.name for g in given if not g.owned}  # variables that may not be dropped or stored into
+        self._made = {g.name: None for g in given if g.owned and is_heavy(g.type)}  # arrays held by variables
         self._kept: set[str] = set()  # arrays that are the same at every iteration
-        self._parts: dict[Node, list[str]] = {}  # of nodes with several results
-        self._last: tuple[Node, ...] = ()  # what nothing reads after the step that is written
+        self._parts: dict[Node, list[str]] = {}  # the variables of nodes with several results
+        self._last: tuple[Node, ...] = ()  # the operands that nothing reads after the present step
         for node, value in self.plan.constants.items():
             self.names[node] = _literal(value) or text.object(value)
             self._fixed.add(self.names[node])
@@ -296,7 +296,7 @@ class Scope:
         node = step.node
         if node.op is ITEM and node.args[0] in self._parts:
             return self._parts[node.args[0]][node["index"]]
-        if node.op is RESHAPE and self.drops(node.args[0]):  # what the part was copied for, where it had to be
+        if node.op is RESHAPE and self.drops(node.args[0]):  # the slice was already copied if necessary
             return self.names[node.args[0]]
         if step.copies or node in self.graph.results or node in self.graph.checked:
             return None
@@ -451,4 +451,4 @@ def _alone() -> int:
     return getrefcount(own)
 
 
-_ONE = _alone()  # what is counted where one variable holds an object
+_ONE = _alone()  # the reference count of an object that one variable holds

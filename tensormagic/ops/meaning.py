@@ -14,7 +14,7 @@ from tensormagic.ops.op import registry
 
 _LETTERS = ("x", "y", "z", "u", "v", "w")
 _CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(?=\()")
-_LONGEST = 60  # of a notation
+_LONGEST = 60  # characters of a notation
 
 
 def meaning(op: Operation) -> str:
@@ -75,7 +75,7 @@ def _notation(op: Operation) -> str:
     if "{" in text:
         try:
             text = text.format(*_LETTERS)
-        except (LookupError, ValueError):  # names parameters, too
+        except (LookupError, ValueError):  # the text also names parameters
             text = ""
     elif not text and hasattr(np, op.name) and not op.infix:
         text = f"np.{op.name}"

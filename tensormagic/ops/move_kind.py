@@ -89,7 +89,7 @@ def show(shape: Sequence[Size]) -> str:
 
 
 def shape_text(sizes: Sequence[str]) -> str:
-    """Sizes as NumPy prints a shape."""
+    """Return sizes as NumPy prints a shape."""
     return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
 
 

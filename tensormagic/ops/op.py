@@ -14,12 +14,12 @@ from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.rows import Axes, Found, Mixed
 
-Value = Any  # what NumPy evaluation passes around: arrays, NumPy scalars, Python numbers, tuples of these
-Tangent = Node | None  # None is a zero
+Value = Any  # values of NumPy evaluation: arrays, NumPy scalars, Python numbers, tuples of these
+Tangent = Node | None  # None stands for zero
 
 CHEAP = 3  # the weight up to which a value is recomputed rather than stored
 registry: dict[str, Op] = {}
-AWAY: set[type] = set()  # the classes of arrays on devices: without axes they stay there, whatever form the value has
+AWAY: set[type] = set()  # classes of arrays on devices: those without axes stay there, whatever the form of the value
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -20,9 +20,7 @@ from tensormagic.ops.rows import FIRST, Axes, Found, Mixed, common_axis, other_a
 
 Types = Type | tuple[Type, ...]
 Warn = Callable[[str, type[Warning]], None]
-ASKED_BY = (
-    "asked_by"  # the parameter that says which library's function is meant, where that changes what is warned of alone
-)
+ASKED_BY = "asked_by"  # the parameter that names the library function that was called, if only warnings depend on it
 _warn: ContextVar[Warn | None] = ContextVar("warn", default=None)
 
 
@@ -147,7 +145,7 @@ class Store(Opaque):
 
     any_dtype = True
 
-    raises: bool | Callable[[Node], bool] = field(default=True, repr=False)  # an index out of bounds
+    raises: bool | Callable[[Node], bool] = field(default=True, repr=False)  # raises for an index out of bounds
 
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
         return self.reuse(node, [np.array(values[0], order="C"), *values[1:]], size)
@@ -166,7 +164,7 @@ class Store(Opaque):
 
 
 def concrete(params: Mapping[str, Any], size: Callable[[Size], int]) -> dict[str, Any]:
-    """Parameters with symbolic sizes as numbers."""
+    """Return parameters with symbolic sizes as numbers."""
     return {k: size(v) if isinstance(v, Dim) else v for k, v in params.items()}
 
 
@@ -201,7 +199,7 @@ ITEM = Item(name="item", doc="One result of several.")
 
 
 def item(node: Node, index: int) -> Node:
-    """Result number ``index`` of ``node``."""
+    """Return result number ``index`` of ``node``."""
     return node if len(node.types) == 1 else make(ITEM, (node,), index=index)
 
 

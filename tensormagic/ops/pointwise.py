@@ -122,7 +122,7 @@ class Pointwise(Op):
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         types = [a.type for a in args]
         first = types[0]
-        if first.shape and first.form == "array" and types.count(first) == len(types):  # as nearly all are
+        if first.shape and first.form == "array" and types.count(first) == len(types):  # the case of nearly all calls
             out = _of_one(self, first.dtype, len(types))
             if out is not None:
                 return first if out is first.dtype or out == first.dtype else Type(out, first.shape)
@@ -144,7 +144,7 @@ class Pointwise(Op):
     def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
         forms = {a.type.form for a in node.args if not a.type.shape}
         infix = self._infix(node, given)
-        if node.type.shape:  # (comparing with a number is slower there than what the function does in one step)
+        if node.type.shape:  # (a comparison with a number would take longer than the whole step)
             return self._of_arrays(node, given, None if len(given) == 1 else infix, scope)
         if node.type.form == "array" or "array" in forms:
             return None
@@ -252,7 +252,7 @@ class Pointwise(Op):
         return self.body(*node.args) if self.body else None
 
 
-_WITHIN = {"bitwise_and", "bitwise_or", "bitwise_xor", "right_shift"}  # of 64 bits these give 64
+_WITHIN = {"bitwise_and", "bitwise_or", "bitwise_xor", "right_shift"}  # results for 64-bit operands have 64 bits
 
 
 def whole_number(node: Node) -> int | None:
@@ -317,8 +317,8 @@ def in_parts(function: Callable[..., Value], operands: Sequence[Value]) -> Value
     return result
 
 
-PART = 1 << 22  # elements
-LARGE = 1 << 12  # elements, from which storing into memory that is at hand is faster than asking for more
+PART = 1 << 22  # elements of a part
+LARGE = 1 << 12  # elements from which on reusing memory is faster than allocating
 
 
 @functools.cache
@@ -381,14 +381,14 @@ class Cast(Pointwise):
         x, dtype = args[0].type, dtype_of(params["dtype"])
         weak = (
             x.form == "python" and dtype in _PYTHON_DTYPES and not params.get("strong")
-        )  # Python numbers stay so among themselves
+        )  # Python numbers among themselves keep their types
         return Type(dtype, x.shape, "python" if weak else "array" if x.shape else "scalar")
 
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
         weak = node.args[0].type.form == "python" and node.type.dtype.kind in "iu" and isinstance(values[0], int)
         value = (
             node.type.dtype.type(values[0]) if weak else _to_kind(values[0], node.type.dtype)
-        )  # a weak number fits, or raises
+        )  # raises if a weak number does not fit
         return as_form(value, node.type.form) if not node.type.shape else value
 
     def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
@@ -417,7 +417,7 @@ class Cast(Pointwise):
         if after.kind == "b":
             return "{0} != 0"
         if before.kind == "f" and after.kind == "u":
-            return None  # NumPy converts values that do not fit in its own way
+            return None  # NumPy converts values that do not fit in ways of its own
         return "{0}"
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:

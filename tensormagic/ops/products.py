@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tensormagic.ops.contract import split
 
-# letters of the two operands and of the result: how it is written
+# by the letters of both operands and of the result: the text of the product
 _PRODUCTS = {
     "ab,b->a": "{0} @ {1}", "ab,bc->ac": "{0} @ {1}", "a,a->": "{0} @ {1}", "a,ab->b": "{0} @ {1}",
     "ab,a->b": "{0}.T @ {1}", "ab,ac->bc": "{0}.T @ {1}", "ab,cb->ac": "{0} @ {1}.T", "a,b->ab": "outer({0}, {1})",

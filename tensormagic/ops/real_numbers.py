@@ -14,7 +14,7 @@ from tensormagic.ops.contract import Contract
 from tensormagic.ops.pointwise import Pointwise
 
 DIGITS = 700
-"""So many that nothing that float64 holds is rounded away beside anything else that it holds."""
+"""Enough digits that sums of any float64 numbers are exact."""
 
 
 class UnknownError(Exception):
@@ -60,7 +60,7 @@ def _functions() -> Mapping[str, Any]:
         "logit": real(lambda x: mp.log(x / (1 - x))),
         "log_hypot": real(lambda x, y: mp.log(x * x + y * y) / 2),
         "log_erfc": lambda x: mp.log(mp.erfc(x)),
-        "gammaln": lambda x: mp.re(mp.loggamma(x)),  # of the size of the gamma function
+        "gammaln": lambda x: mp.re(mp.loggamma(x)),  # the logarithm of the gamma function's absolute value
         "erfcx": lambda x: mp.exp(x * x) * mp.erfc(x),
         "exprel": lambda x: mp.expm1(x) / x if x else mp.one,
         "xlogy": real(lambda x, y: x * mp.log(y) if x else mp.zero),
@@ -97,7 +97,7 @@ def real_number(value: Any) -> Any:
 
 
 def reals(values: Any) -> Any:
-    """Numbers as exact mpmath numbers, in an array of objects."""
+    """Return numbers as exact mpmath numbers, in an array of objects."""
     return np.frompyfunc(real_number, 1, 1)(values)
 
 
@@ -130,7 +130,9 @@ def real_values(node: Node, values: Sequence[Any], size: Callable[[Any], int]) -
 
 def _function(node: Node) -> Callable[..., Any]:
     kind = node.args[0].type.dtype.kind
-    if kind in "iu" and not node.op.keeps_sign and node.type.dtype.kind != "b":  # these divide as integers do
+    if (
+        kind in "iu" and not node.op.keeps_sign and node.type.dtype.kind != "b"
+    ):  # for integers these functions divide differently
         raise UnknownError(f"{node.op.name} of integers")
     return _of_op(node.op, kind, len(node.args))
 

@@ -15,15 +15,15 @@ from tensormagic.ir.size import Size, atoms
 from tensormagic.ir.substituting import substitute
 
 Axes = Sequence[Any]
-"""The axis of rows in each operand; None for one that is the same for all rows; a tuple of these for a node of several results."""
+"""The axis of rows in each operand; None for one that is the same for all rows; a tuple for a node with several results."""
 Found = int | str | tuple[int | None, ...]
-"""The axis of rows in a result, or a tuple of these; for a reduction over them, the ufunc that puts two together."""
+"""The axis of rows in a result, or a tuple of these; for a reduction over rows, the ufunc that combines two of its parts."""
 FIRST = "first"
-"""In place of a ufunc: all chunks have the same, and the first one's is taken."""
+"""In place of a ufunc: all chunks have the same value, and the first one's is taken."""
 
 
 SUM = "add"
-"""What is a sum over rows: of a chunk it is a part of that."""
+"""A sum over rows: the value of a chunk is a part of it."""
 
 
 def is_linear(node: Node, axes: Axes) -> bool:

@@ -27,7 +27,7 @@ def _add_masked(left: Node, right: Node) -> Node:
     cond, x, zero_first = a
     if cond is b[0] and zero_first == b[2]:
         return _mask(where, cond, add(x, b[1]), zero_first)
-    # Each part stays masked by its own condition, and where neither holds, the sum is.
+    # Each part stays masked by its own condition; where neither holds, the sum is masked.
     return _mask(where, logical_or(_holds(a), _holds(b)), add(left, right), zero_first=False)
 
 
@@ -86,5 +86,5 @@ def multiply_by(partial: Node, tangent: Node) -> Node:
         and not tangent.type.shape
         and tangent["bits"].array() == 1
     ):
-        return partial  # where every gradient begins
+        return partial  # the case at the start of every gradient
     return scaled(product, partial, tangent)

@@ -114,7 +114,7 @@ def set_at(x: Node, value: Node, slices: Slices) -> Node:
     while own.op is RESHAPE:
         own = own.args[0]
     if own.op is SLICE and own.args[0] is x and own["slices"] == slices and own.type.shape == value.type.shape:
-        return x  # a view that is stored through, and stored back where it came from
+        return x  # a view that is stored back into its own place
     return make(SET, (x, value), slices=slices)
 
 

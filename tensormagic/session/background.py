@@ -68,7 +68,9 @@ def _apart_from_here(nodes: Sequence[Node], wanted: Sequence[Node]) -> tuple[lis
             return [], lambda: known
         closed, values, sizes = demand.bound(pending)
         if config.device == "cpu" and not config.own_devices and any(map(residence.stays, values)):
-            with config.using(device="gpu", transfers=residence.policy(values)):  # as what is computed at once
+            with config.using(
+                device="gpu", transfers=residence.policy(values)
+            ):  # as for values that are computed at once
                 return _apart_from_here(nodes, wanted)
         program = executable(closed.graph)
     _refuse_effects(program.graph)
@@ -103,7 +105,7 @@ def _computing(
     submitted, policy = current().record(), residence.policy(given)
 
     def run() -> list[Any]:
-        current().wait(submitted)  # values that are computed still
+        current().wait(submitted)  # values that are still being computed
         with transfers.asked_for():
             results = program.resident(given)
         for one in results:

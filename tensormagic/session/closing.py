@@ -23,7 +23,7 @@ def close_over(
     used.
     """
     tables = kept.values.near() if use_values else []
-    whole = set(nodes)  # where it is not cut
+    whole = set(nodes)  # the nodes at which the graph is not cut
 
     def is_leaf(n: Node) -> bool:
         if not n.args:

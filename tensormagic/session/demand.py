@@ -119,7 +119,7 @@ def _run(pending: list[Node], there: MutableMapping[Node, Any]) -> list[Any]:
         pending += passed
         closed, values, sizes = bound(pending)
     if config.device == "cpu" and not config.own_devices and any(map(residence.stays, values)):
-        # what is computed from values on the device is computed there, unless a block says where
+        # computations on values of the device run on the device, unless a block sets another one
         with config.using(device="gpu", transfers=residence.policy(values)):
             _have(pending)
             found = [kept.values.here()[n] for n in pending]
@@ -179,7 +179,7 @@ def bound(nodes: Sequence[Node]) -> tuple[Closed, list[Any], dict[Any, int]]:
         check(guard, _extent)
     try:
         return closed, values, closed.graph.bind([np.shape(v) for v in values])
-    except GuardError:  # a value of half the size of an input does not say what size that has
+    except GuardError:  # a value of half the size of an input does not determine the input's size
         closed = close_over(nodes, use_values=False)
         values = [_held(leaf) for leaf in closed.leaves]
         return closed, values, closed.graph.bind([np.shape(v) for v in values])

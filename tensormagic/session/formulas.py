@@ -27,7 +27,7 @@ def form_of(result: Node, leaves: Sequence[Node]) -> Form | None:
     places = [leaves.index(leaf) for leaf in closed.leaves]
     try:
         run = executed(numpy_source(program.graph), "<formula>", {})["f"]
-    except CaptureError:  # what has no text in NumPy
+    except CaptureError:  # some op has no text in NumPy
         return None
     return Form(lambda operands: run(*[operands[k] for k in places]), levels)
 

@@ -91,10 +91,10 @@ def is_away(node: Node) -> bool:
 
 
 reasons: weakref.WeakKeyDictionary[Node, str] = weakref.WeakKeyDictionary()
-"""Why values were computed where they were, where the device was chosen by sizes."""
+"""Why values were computed on their device, if it was chosen by sizes."""
 
 
-coming: weakref.WeakKeyDictionary[Node, Future[Any]] = weakref.WeakKeyDictionary()  # what is computed in the background
+coming: weakref.WeakKeyDictionary[Node, Future[Any]] = weakref.WeakKeyDictionary()  # computations in the background
 
 
 def wait_for(nodes: Sequence[Node]) -> None:
@@ -133,7 +133,7 @@ def let_go(wanted: Sequence[Node]) -> None:
                 del there[node]
 
 
-_fresh = 0  # bytes of values since then
+_fresh = 0  # bytes of values added since the last search
 
 
 def freeze(value: Any) -> Any:

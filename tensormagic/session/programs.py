@@ -17,8 +17,8 @@ from tensormagic.transform.rewriting import Rewritten, choices, rewrite
 lock = threading.RLock()
 _executables: OrderedDict[tuple[Any, ...], Executable] = OrderedDict()
 _KEPT = 512  # programs
-_NODES = 100_000  # of all their graphs together: some 4 KB each, with what was rewritten
-_LAST = 16  # programs that are kept whatever their size
+_NODES = 100_000  # nodes of all graphs together: some 4 KB each, with the rewritten graphs
+_LAST = 16  # programs kept whatever their size
 
 
 def executable(graph: Graph, level: str | None = None) -> Executable:
@@ -44,7 +44,9 @@ def has_executable(graph: Graph, level: str | None = None) -> bool:
 
 def _drop_oldest() -> None:
     """Drop the least recently used programs if there are too many, or too large ones."""
-    nodes = sum(e.nodes for e in dict.values(_executables))  # an ordered one asks for the hash of each key
+    nodes = sum(
+        e.nodes for e in dict.values(_executables)
+    )  # an OrderedDict's own method would compute the hash of each key
     while len(_executables) > _KEPT or (nodes > _NODES and len(_executables) > _LAST):
         _, dropped = _executables.popitem(last=False)
         nodes -= dropped.nodes

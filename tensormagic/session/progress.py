@@ -12,7 +12,7 @@ from tensormagic.ops.regions.loops import turning
 from tensormagic.session import work
 from tensormagic.session.tiers import Executable
 
-LONG = 1.0  # seconds that the same took before, from which on the time that has gone tells how far it is
+LONG = 1.0  # seconds of an earlier run, from which on progress is estimated from the elapsed time
 
 _TIERS = {"numpy": "by NumPy", "numba": "by compiled code"}
 

@@ -20,9 +20,12 @@ from tensormagic.ops.leaf import INPUT, SIZE
 from tensormagic.session import kept
 from tensormagic.transform.values import Parts, parted
 
-FEW, SMALL = 32, 10_000  # nodes that NumPy computes one by one, and their elements: above that, compiled code pays
+FEW, SMALL = (
+    32,
+    10_000,
+)  # nodes that NumPy computes one by one, and their elements: above these, compiled code is worthwhile
 _PLAIN = {"pointwise", "fold", "move", "contract"}
-_INDICES = {POSITION, REQUIRE, SIZE}  # what indices that are data go through
+_INDICES = {POSITION, REQUIRE, SIZE}  # ops through which data-dependent indices pass
 
 
 def by_numpy(node: Node) -> Any:
@@ -98,7 +101,7 @@ def _few(node: Node) -> list[Node] | None:
     return sorted(found, key=_age)
 
 
-_age = operator.attrgetter("serial")  # a node is made after what it needs
+_age = operator.attrgetter("serial")  # nodes are made after those they need
 
 
 def read_from(node: Node) -> list[Node]:

@@ -24,15 +24,15 @@ from tensormagic.ir.graph import Graph, Guard, check
 from tensormagic.session import work
 from tensormagic.transform.rewriting import Rewritten
 
-WORTH_WARNING = 0.5  # seconds of NumPy's time that may be spent to find out which line a warning is about
+WORTH_WARNING = 0.5  # seconds of NumPy's time that may be spent to find the line of a warning
 SLOWER = {
     True: 200,
     False: 20,
-}  # times that NumPy may take of compiled code's time, where it is not known; by whether there are loops
+}  # the assumed ratio of NumPy's time to that of compiled code, by whether there are loops
 WORTH_COMPILING = 1e-3  # seconds of NumPy's time, in all runs together, above which a graph is compiled
-PLANNING = 1e-4  # seconds that planning and printing take for each node: NumPy's time is to have cost as much before
+PLANNING = 1e-4  # seconds that planning and printing take for each node: NumPy must have taken as long before
 
-LONG = 0.1  # seconds of NumPy's time, as far as that is known before, from which on it is compiled beside the first run
+LONG = 0.1  # estimated seconds of NumPy's time from which on compilation starts along with the first run
 
 
 @dataclass(eq=False)
@@ -52,7 +52,7 @@ class Executable:
     rewritten: Rewritten
     device: str = "cpu"
     nodes: int = 0
-    why: str = ""  # of the last choice of a device
+    why: str = ""  # the reason for the last choice of a device
     spent: float = 0.0  # seconds of NumPy's time so far
     seconds: dict[str, float] = field(default_factory=dict)
     _reference: Callable[..., list[Any]] | None = None
@@ -60,8 +60,10 @@ class Executable:
     _handle: native.Handle | None = None
     _native: Callable[..., list[Any]] | None = None
     _small: set[tuple[int, ...]] = field(default_factory=set[tuple[int, ...]])  # sizes of runs that need little memory
-    _warned: int = -1  # the run of a cell for which warnings were looked for
-    late: tuple[Guard, ...] = ()  # relations of sizes of which rewriting has found what data said: no step checks them
+    _warned: int = -1  # the run of a cell for which warnings were last searched
+    late: tuple[
+        Guard, ...
+    ] = ()  # relations of sizes that rewriting has found not to depend on data: no step checks them
 
     @property
     def graph(self) -> Graph:
@@ -289,7 +291,7 @@ class Executable:
     @cached_property
     def tells(self) -> bool:
         """Whether running it prints."""
-        return "tell" in self.graph.ops  # a print is not to happen twice
+        return "tell" in self.graph.ops  # a run that prints must not be repeated
 
     @cached_property
     def calls(self) -> bool:
@@ -318,7 +320,7 @@ class Executable:
             and not runs_once
             and reference.least_seconds(self.graph, sizes, values) > LONG
         ):
-            self.compile()  # beside the first run
+            self.compile()  # runs along with the first run
         start = time.perf_counter()
         results = self.by_numpy(sizes, *values)
         elapsed = time.perf_counter() - start

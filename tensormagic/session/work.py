@@ -25,11 +25,11 @@ class Counted:
         return f"{self.what} {self.done:,} of {self.count:,}"
 
 
-Stage = str | Counted  # what is done before a computation, or in place of one
+Stage = str | Counted  # a stage before a computation, or in place of one
 
 at_work: list[
     tuple[Executable | Stage, float]
-] = []  # running executables and stages with their start times, for display
+] = []  # running executables and stages with their start times, for displays
 
 
 class _Own(threading.local):

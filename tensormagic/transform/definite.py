@@ -14,7 +14,7 @@ from tensormagic.ops.scalars.scalar import add, divide, exp, multiply, subtract
 from tensormagic.transform.matrices import diagonal_of, gram_of
 
 _THIN = 3
-"""How many times the columns of a factor the rows are, for the small system to be the faster way."""
+"""How many times larger the rows of a thin factor must be than its columns for the small system to be faster."""
 
 
 def is_square(x: Node) -> bool:

@@ -231,7 +231,7 @@ def value_and_gradient(result: Node, wrt: Sequence[Node]) -> tuple[Node, list[No
     """Return :func:`gradient` preceded by the result, over loops that also record what the gradient reads."""
     t = result.type
     if t.shape:
-        alike = any(node.type.shape == t.shape for node in wrt)  # as of a function that is taken of each element
+        alike = any(node.type.shape == t.shape for node in wrt)  # the user may have meant a derivative at each element
         each = "; tm.vmap(tm.grad(f)) takes the slope at each element." if alike else "."
         raise DifferentiationError(
             f"a gradient is of one number, but this is {t}", f"Take its sum or mean, or use tm.jacobian{each}"

@@ -20,9 +20,9 @@ from tensormagic.ops.move import BROADCAST, broadcast, slice_
 from tensormagic.ops.scalars.scalar import add, multiply
 from tensormagic.ops.update import ADD_AT, SET, add_at, set_at
 
-FEWEST = 3  # additions at offsets
+FEWEST = 3  # the fewest additions at offsets that are rewritten
 Offset = tuple[int, ...]
-Box = tuple[tuple[Size, Size], ...]  # for each axis where it begins, from where the stored part does, and its extent
+Box = tuple[tuple[Size, Size], ...]  # for each axis its start, relative to the stored part, and its extent
 
 
 @dataclass

@@ -18,7 +18,7 @@ from tensormagic.ir.rewriting.roundings import picks, reads_digits
 from tensormagic.transform.rewriting import Choices, Rewritten, choices, chosen
 
 FAR = 512
-"""How many nodes behind a value are looked at."""
+"""How many nodes that a value was computed from are searched."""
 
 Parts = frozenset[Node]
 _NONE: Parts = frozenset()
@@ -58,7 +58,7 @@ class Values:
         own = choices()
         found = self._tables.get(own)
         if found is None:
-            for key in [k for k in self._tables if k != chosen(k[0], k[2])]:  # rules that have gone
+            for key in [k for k in self._tables if k != chosen(k[0], k[2])]:  # rules that are no longer in force
                 del self._tables[key]
             found = self._tables[own] = Table()
         return found

@@ -95,7 +95,9 @@ class Stores:
         lazy = [lent.name or "a lazy array that it reads" for lent in self.looked_at if lent.lies_in(target)]
         beside += lazy
         if beside:
-            refused = CaptureError if lazy else SharedArgumentsError  # Python, run instead, has no lazy arrays
+            refused = (
+                CaptureError if lazy else SharedArgumentsError
+            )  # Python, which would run instead, has no lazy arrays
             raise refused(
                 f"{self.label} stores into its argument {name}, which shares memory with {beside[0]}",
                 f"Pass a copy: {name}.copy().",

@@ -53,7 +53,7 @@ class Written:
             return
         self.told.add(why)
         message = f"{name} is run as ordinary Python, {when} ({why}). The results are those of Python"
-        if not isinstance(refused, SharedResultError):  # which concerns calls alone
+        if not isinstance(refused, SharedResultError):  # this error concerns calls alone
             message += ", but they have no graph: tm.grad, tm.vmap and tm.compile refuse the function"
         if not found:
             warnings.warn(message, PlainRunWarning, stacklevel=2)

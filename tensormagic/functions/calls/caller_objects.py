@@ -153,7 +153,7 @@ class Gives:
             return False
         try:
             return build(Rest([marker], Run(None, {}, bool))) is marker
-        except (TypeError, ValueError):  # of a text, and of one of several values
+        except (TypeError, ValueError):  # for a text, or for one of several values
             return False
 
     def fits(self, call: Any) -> bool:
@@ -244,7 +244,7 @@ class Gives:
         if not self.changed:
             return found
         result, *contents = found
-        own = [reached(call, path) for path in self.changed]  # before one of them holds others
+        own = [reached(call, path) for path in self.changed]  # determined before one of them is changed
         for container, now in zip(own, contents, strict=True):
             fill(container, now)
         return result

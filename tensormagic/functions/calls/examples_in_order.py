@@ -18,7 +18,7 @@ from tensormagic.ops.update import place_in, set_at
 def one_by_one(
     results: Sequence[Node], stacks: Mapping[Node, Node], size: Size, drawn: Mapping[Buffer, Node]
 ) -> list[Node]:
-    """Batches of ``results``, computed by a loop over the examples that carries the states of generators.
+    """Return batches of ``results``, computed by a loop over the examples that carries the states of generators.
 
     Parameters
     ----------

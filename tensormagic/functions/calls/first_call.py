@@ -27,16 +27,16 @@ from tensormagic.transform.rewriting.themes.reductions import OF_ROWS
 from tensormagic.transform.rewriting.users.trial import changes_digits
 
 NOT = object()  # returned if Python does not run the call
-TIME = 1.0  # seconds of this thread, after which the function is captured: about what that takes, with compiling
-_BETWEEN = 32  # iterations between two looks at the clock
-_COPIED = 2**27  # bytes of arrays that are kept, to put them back where a call does not get to its end
+TIME = 1.0  # seconds of this thread after which the function is captured: about as long as that takes, with compiling
+_BETWEEN = 32  # iterations between two readings of the clock
+_COPIED = 2**27  # bytes of arrays that are copied, to restore them if a call does not finish
 _QUICKLY = (
     2**21
-)  # bytes of arrays that are copied before it is known which may be stored into: to find that out takes longer
-_AGAIN = 15e-6  # seconds of a run for each byte of code: to run it twice more takes no longer than to capture it
-_BESIDE = 400  # bytes of code more, that it takes as long to ask what rules see in it as they say
-_ASKED = 12e-6  # seconds for each byte of code: what it takes to ask what rules see in it
-_LOOKS = 40  # numbers that are looked at, for each byte of code: to ask what rules see in it takes as long
+)  # bytes of arrays that are copied before it is known which may be stored into, as finding that out takes longer
+_AGAIN = 15e-6  # seconds of a run for each byte of code: running it twice more takes no longer than capturing it
+_BESIDE = 400  # bytes of code that testing rules on it corresponds to in addition
+_ASKED = 12e-6  # seconds for each byte of code that testing rules on it takes
+_LOOKS = 40  # numbers that are watched for each byte of code: testing rules on it takes as long
 _NUMBERS = {int, float, bool, complex, np.float64, np.float32, np.int64, np.int32, np.bool_, np.complex128}
 _KINDS = {np.dtype(c) for c in "?bhilqBHILQfdFD"}
 enabled = True
@@ -82,7 +82,7 @@ def result_of(function: FunctionType, args: tuple[Any, ...], begins: Callable[[]
         stored = found.stored if large or shared else frozenset(name for name, _ in named)
         arrays = [v for name, v in named if name in stored and type(v) is np.ndarray and v.flags.writeable]
         if sum(v.nbytes for v in arrays) > _COPIED or (shared and arrays):
-            return NOT  # captured code refuses such arguments
+            return NOT  # captured code raises an error for such arguments
         kept = [(v, v.copy()) for v in arrays]
     begins()
     try:
@@ -91,7 +91,7 @@ def result_of(function: FunctionType, args: tuple[Any, ...], begins: Callable[[]
         _put_back(kept)
         if not isinstance(error, OutOfTime | Exception):
             raise
-    return NOT  # of an error captured code tells more
+    return NOT  # captured code reports more about the error
 
 
 def prepare(function: FunctionType) -> None:
@@ -121,7 +121,7 @@ def _running(function: FunctionType, found: Ordinary | None, args: tuple[Any, ..
     memory = memory_of(found, args) if found.may_look and config.level("") != "exact" else None
     if memory is not None:
         found.kept = memory.kept
-    looked_at = found.looks and config.level("") != "exact"  # there no rule changes digits
+    looked_at = found.looks and config.level("") != "exact"  # at this level no rule changes digits
     if looked_at:
         return _looked(found, args, memory)
     if memory is not None and memory.kept is None:
@@ -144,7 +144,7 @@ def _looked(found: Ordinary, args: tuple[Any, ...], memory: Memory | None) -> _R
     run = found.asking(clock, {} if looks.blind else looks.names(), rules.shorts)
 
     def looked(args: tuple[Any, ...], kept: list[tuple[Any, Any]]) -> Any:
-        # captured code says nothing, and may have to compute it
+        # captured code does not warn, and Python's run may leave the range of values
         beyond: list[str] = []
 
         def notes(kind: str, _: int) -> None:
@@ -165,7 +165,7 @@ def _looked(found: Ordinary, args: tuple[Any, ...], memory: Memory | None) -> _R
                 raise Lost
             if (ranged and beyond) or (
                 looks.free and not rules.see_nothing()
-            ):  # in loops that have had one iteration since
+            ):  # loops that have had one iteration since the last test
                 raise Lost
         return result
 
@@ -220,7 +220,7 @@ class _Rules:
         """Store the answers, if they or the texts were not known."""
         if memory.kept is None or memory.verdicts != self.known:
             memory.squares, memory.verdicts = self.squares, self.known
-            own: Any = self._found.function  # no method: it is held as it is
+            own: Any = self._found.function  # no method, as a reference to it is kept
             note(memory, self._found.to_keep, _completing(own, self._args, memory, self.shorts))
 
     def see_nothing(self) -> bool:
@@ -243,7 +243,7 @@ class _Rules:
                 self.squares = OF_NUMBERS if squares.type.form == "python" else OF_ARRAYS
 
     def _fire(self, shorts: dict[tuple[str, int], int]) -> bool:
-        function: Any = self._found.function  # no method: it is held as it is
+        function: Any = self._found.function  # no method, as a reference to it is kept
         try:
             for results in graphs_of(function, self._found.reached, self._args, shorts):
                 found, log = rewrite_nodes(results, "stable")
@@ -252,7 +252,7 @@ class _Rules:
                 if any(rule not in OF_ROWS for rule in fired):
                     return True
                 if fired:
-                    self.squares = OF_ARRAYS  # exponentials are still looked at
+                    self.squares = OF_ARRAYS  # exponentials are still watched
         except UnseenError:
             return True
         return False

@@ -56,7 +56,7 @@ class _Held:
         return self.name
 
 
-_REAL = frozenset[int]()  # of results of which values decide: all as it is likely
+_REAL = frozenset[int]()  # assumed complex results whose dtype depends on values: none
 
 
 class _Unseen(Exception):  # noqa: N818
@@ -87,7 +87,9 @@ class Function(Attributed, Specialised):
 
     offered: ClassVar[tuple[str, ...]] = ("forget", "graph", "math", "name", "source")
 
-    inside: Body = field(init=False, repr=False)  # what runs in other code, whose checks and effects its own are among
+    inside: Body = field(
+        init=False, repr=False
+    )  # the body for calls in other captured code, to which its checks and effects belong
     quick: Seen = field(default_factory=Seen, repr=False)
     _exact: OrderedDict[Any, list[Known]] = field(default_factory=OrderedDict, repr=False)
     _begun: set[Any] = field(default_factory=set[Any], repr=False)  # kinds of arguments of earlier calls
@@ -103,7 +105,7 @@ class Function(Attributed, Specialised):
         if self.fills:  # any argument may be left out
             kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
             given = [inspect.Parameter(name, kind, default=_Held(name)) for name in self.parameters]
-            self.__signature__ = inspect.Signature(given)  # no field: `inspect` looks for it
+            self.__signature__ = inspect.Signature(given)  # no dataclass field, as `inspect` looks for it
 
     def __repr__(self) -> str:
         return f"<captured function {self.name}({', '.join(self.parameters) or '...'})>"
@@ -211,7 +213,7 @@ class Function(Attributed, Specialised):
                 ours = hasattr(Tensor, error.name or "") and isinstance(error.obj, np.ndarray | np.generic)
             else:
                 ours = not isinstance(refused, CaptureError | ForeignError) and isinstance(refused, type(error))
-            if ours:  # it says more, or asks for what lazy arrays alone have
+            if ours:  # our error says more, or the code needs what lazy arrays alone have
                 raise refused from None
             drop_from_context(error, refused)
             raise
@@ -231,7 +233,9 @@ class Function(Attributed, Specialised):
                 ran = True
                 return known.run(values)
         except (AttributeError, KeyError, TypeError) as error:
-            if known is not None and ran and known.program.acts:  # its own, and what it does is done
+            if (
+                known is not None and ran and known.program.acts
+            ):  # the error is the code's own, and its effects have happened
                 return self._after_failing(known, args, options, error)
         except KindError as error:
             _unless_met_again(error)
@@ -277,7 +281,7 @@ class Function(Attributed, Specialised):
             except KindError as error:
                 printed = max(printed, error.printed, key=len)
                 other = self._complex ^ {error.site}
-                if error.site < 0 or (met and other in tried):  # both, in the iterations of a loop
+                if error.site < 0 or (met and other in tried):  # both occur, in the iterations of a loop
                     raise
                 if other in tried:
                     tried, met, other = set[frozenset[int]](), True, _REAL
@@ -350,7 +354,7 @@ class Function(Attributed, Specialised):
         if lazy:
             with context.capturing(
                 context.Capture(self.name)
-            ) as capture:  # as in a cell: control flow on them is staged
+            ) as capture:  # control flow on these is staged, as in a cell
                 result = self._leveled(args, options)
             drawn = generators.advanced(capture)
             generators.commit(drawn, session.compute([g.buffer.node for g in drawn]))
@@ -372,7 +376,7 @@ class Function(Attributed, Specialised):
             if self._written.has(given):
                 return self.plain(*args, **options)  # type: ignore[misc]  (it is there)
             found = self.captured(key, given, (args, options))
-            if isinstance(found, Halfway):  # told of by no error that Python raises
+            if isinstance(found, Halfway):  # Python's run raises no error, so it is reported here
                 result = self.plain(*args, **options)  # type: ignore[misc]  (it is there)
                 self._written.met(given, self.name, found.met)
                 return result
@@ -383,7 +387,7 @@ class Function(Attributed, Specialised):
             else:
                 reads = tuple([(r, signature(v)) for r, v in given.held if is_moving(v)])
                 self._remember(args, options, given, Known(program, sizes, record.holds, given.leaves, reads))
-        callers = program.gives.kept((args, options))  # before the call changes them
+        callers = program.gives.kept((args, options))  # determined before the call changes them
         try:
             result = program.run(sizes, given.values, _own_arrays(program, args, options, given), (args, options))
         except KindError:
@@ -439,7 +443,7 @@ class Function(Attributed, Specialised):
         found = self._exact.setdefault(key, [])
         found.insert(0, known)
         del found[STATES:]
-        with suppress(KeyError):  # what only looks like something else has no key
+        with suppress(KeyError):  # arguments of another kind that look alike have no key
             glanced, values = known_by(choices(self.math), args, options)
             own = [v for v, m in zip(given.leaves, given.moving, strict=True) if m]
             alike = len(own) == len(values) and all(map(operator.is_, own, values))
@@ -486,7 +490,7 @@ class Function(Attributed, Specialised):
             raise users_alone(error)  # noqa: B904 (the same one)
 
 
-_NEVER: tuple[Any, ...] = (no_form, None, ("", (), ""))  # the last call, where there was none
+_NEVER: tuple[Any, ...] = (no_form, None, ("", (), ""))  # in place of the last call, before there was one
 
 
 def _own_arrays(program: Specialisation, args: tuple[Any, ...], options: dict[str, Any], given: Given) -> list[Any]:

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from tensormagic.functions.calls.specialised import Specialised
 
 NOT = object()
-"""What is given where a call is not run so."""
-_DEEPEST = 3  # functions in one another whose texts are looked at
+"""Returned for a call that is not run in this way."""
+_DEEPEST = 3  # how deep nested functions are searched for prints
 
 
 def run_at_once(function: Specialised, users: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -54,7 +54,7 @@ def run_at_once(function: Specialised, users: Any, args: tuple[Any, ...], option
     if found is None:
         return NOT
     program, given = found
-    program.sizes(given.values)  # which checks what has to hold of them
+    program.sizes(given.values)  # raises if sizes do not fit
     operands = _operands(program, given, lazy)
     printing, silent = _over(program.graph, operands), _over(untold(program.graph), operands)
     session.compute(printing)

@@ -54,14 +54,14 @@ class Trace:
     build: Callable[[Any], Any]
     guards: list[Any]
     new: list[Read]
-    raising: bool  # floating-point errors, where it asks for that
-    caught: bool  # those, in a `try`, where a call asks for them
-    values: dict[Node, Any]  # what each input was
-    inside: list[Buffer]  # of arrays inside of containers and objects, which no derivative is with respect to
-    objects: list[Any]  # what is handed over that was made in this call
+    raising: bool  # whether the code asks for floating-point errors
+    caught: bool  # whether the code catches floating-point errors in a `try`
+    values: dict[Node, Any]  # the value of each input
+    inside: list[Buffer]  # buffers of arrays inside containers and objects, which have no derivatives
+    objects: list[Any]  # returned objects that were made in this call
     gives: Gives
-    noted: Capture  # what is known of the classes of numbers
-    gave: list[Any]  # of results that are arrays, the arrays, and the places of lazy ones
+    noted: Capture  # the capture, which knows the classes of numbers
+    gave: list[Any]  # the results that are arrays, and the places of lazy ones
 
 
 def refuse_stores(tensors: Sequence[Tensor], label: str) -> None:
@@ -139,7 +139,7 @@ def trace(
             refuse_tables(gave.leaves, label)
         new, fresh = _fresh(capture, given)
         tensors += fresh
-        found = [t.place.buffer.first for t in fresh]  # which were there before stores
+        found = [t.place.buffer.first for t in fresh]  # their contents before stores
         leaves += found
         if capture.layouts.ordered and shows_layout(gave.leaves):
             capture.stored()
@@ -157,7 +157,7 @@ def trace(
     gives.copies = containers.released(given.build(iter(given.leaves)))
     nodes += [tensors[k].place.buffer.node for k in stores.inputs]
     unused = Unused(capture, leaves, nodes)
-    if users:  # of what is made of functions, a part is there for the rest
+    if users:  # of a function made by the package, one part may need the others
         nodes = unused.before(nodes)
     noted = Capture(label, abstract=True, classes=Numbers(capture.classes.of, capture.classes.types))
     return Trace(
@@ -169,7 +169,7 @@ def trace(
 
 
 def _of_array(value: Any) -> Any:
-    if isinstance(value, Tensor):  # which would seem to be left behind, if it was kept
+    if isinstance(value, Tensor):  # if kept, it would seem to be left behind by the trace
         return value.place if value.type.form == "array" else None
     return value if isinstance(value, np.ndarray) else None
 
@@ -185,14 +185,14 @@ class Specialisation:
     single: bool
     stores: Stores
     gives: Gives
-    lens: site.Lens | None  # where its own code asks for floating-point errors; None where it does not
+    lens: site.Lens | None  # if the code itself asks for floating-point errors; else None
     caught: bool
     names: tuple[str, ...] = ()
-    held: list[Any] | None = None  # what is behind ``extra``
+    held: list[Any] | None = None  # the values of ``extra``
     left: Mapping[int, Any] = field(
         default_factory=dict[int, Any]
-    )  # what Python would have left in objects for lazy values
-    objects: list[Any] = field(default_factory=list[Any])  # that one call has made, and gives
+    )  # values that Python would have left in objects in place of lazy ones
+    objects: list[Any] = field(default_factory=list[Any])  # returned objects that one call has made
 
     def whole(self, values: Sequence[Any]) -> Sequence[Any]:
         """Return the values of all parameters of the graph, given ``values`` of arguments and reads."""
@@ -234,7 +234,7 @@ class Specialisation:
                 results = self.results(sizes, values)
             return results[0] if self.single else self.gives.together(self.build, results, call)
         if self.program.tells:
-            hear()  # here too: a call that is refused has printed nothing
+            hear()  # also here, as a refused call has printed nothing
         self.stores.check(values, given)
         self.gives.check(call)
         computed = self.results(sizes, values)
@@ -265,7 +265,7 @@ class Specialisation:
             if isinstance(error, KindError) and self.program.tells:
                 error.printed = heard()
                 if len(error.printed) >= MOST_HEARD:
-                    error.site = -1  # what was printed is not to be printed twice
+                    error.site = -1  # printed text must not be printed twice
             hooks.failed(error)
             raise
 
@@ -284,8 +284,8 @@ class Known:
     holds: Callable[[], bool]
     kept: list[Any]
     reads: tuple[tuple[Read, Any], ...]
-    bound: Callable[[Sequence[Any]], Any] | None = None  # its machine code for these sizes
-    match: Callable[[tuple[Any, ...]], Any] | None = None  # tells the form of its arguments
+    bound: Callable[[Sequence[Any]], Any] | None = None  # machine code for these sizes
+    match: Callable[[tuple[Any, ...]], Any] | None = None  # recognises the form of its arguments
 
     def run(self, values: Sequence[Any]) -> Any:
         """Return the result for ``values`` of the inputs and reads."""

@@ -19,12 +19,12 @@ from tensormagic.functions.calls import first_call
 from tensormagic.functions.calls.program import Known
 from tensormagic.functions.calls.quick_key import Seen, known_by
 
-_RUNS = 3  # of machine code; the quickest counts
-_AGAIN = 2  # runs by Python beside its first, which takes longer than others do
-_NEAR = 3  # times what machine code takes, up to which Python's first run may become the quicker one
-_LEAST = 1e-3  # seconds: of shorter calls it matters what is around a run
-_MUCH, _MORE = 1.1, 2e-4  # times what Python takes, and seconds, up to which machine code is as quick
-_MOST = 128  # forms of calls that are remembered
+_RUNS = 3  # timed runs of machine code, of which the fastest counts
+_AGAIN = 2  # further runs by Python, as its first one takes longer than others
+_NEAR = 3  # up to this multiple of machine code's time, Python's first run may turn out faster
+_LEAST = 1e-3  # seconds: the time of shorter calls is mostly overhead
+_MUCH, _MORE = 1.1, 2e-4  # up to this multiple of Python's time, plus seconds, machine code counts as fast
+_MOST = 128  # forms of calls whose times are kept
 
 
 class Clock:
@@ -45,10 +45,10 @@ class _Race:
 
     python: float
     machine: float = math.inf
-    runs: int = 0  # of machine code
-    again: int = 0  # by Python
-    take_up: Callable[[], object] = lambda: None  # has calls of that form be the program's
-    leave: Callable[[], object] = lambda: None  # has them be looked at anew
+    runs: int = 0  # runs of machine code
+    again: int = 0  # runs by Python
+    take_up: Callable[[], object] = lambda: None  # makes the program take calls of this form
+    leave: Callable[[], object] = lambda: None  # makes calls of this form be examined again
 
     @property
     def is_pythons(self) -> bool:
@@ -62,7 +62,7 @@ class Quicker:
     """Decides, for each form of calls that Python ran first, what runs further calls."""
 
     _races: OrderedDict[Any, _Race] = field(default_factory=OrderedDict[Any, _Race])
-    _any: bool = False  # whether Python has run any again
+    _any: bool = False  # whether Python runs calls of any form
 
     def clear(self) -> None:
         """Forget all times."""
@@ -75,7 +75,7 @@ class Quicker:
 
     def by_python(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Return the result of a call run and timed in Python, or :data:`first.NOT` if captured code must be used."""
-        form = _form(args)  # before the call, which may store into arrays
+        form = _form(args)  # determined before the call, which may store into arrays
         clock: list[Clock] = []
         result = first_call.result_of(function, args, lambda: clock.append(Clock()))
         seconds = clock[-1].seconds if clock and result is not first_call.NOT else math.inf

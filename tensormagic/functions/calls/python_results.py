@@ -17,7 +17,7 @@ from tensormagic.ir.type import Type
 
 Coded = dict[
     int, tuple[int, list[Type]]
-]  # for a number the result that says its class, and the classes that it may be of
+]  # for a number the index of the result with its class, and the possible classes
 
 
 @dataclass(frozen=True, eq=False)

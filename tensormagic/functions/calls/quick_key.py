@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-NUMBERS = {float, complex, np.float64, np.float32}  # inputs that are taken as they are, as arrays are
-_FIXED = {int, bool, str, bytes, type(None)}  # what a trace holds for the very value
+NUMBERS = {float, complex, np.float64, np.float32}  # inputs that are used as they are, like arrays
+_FIXED = {int, bool, str, bytes, type(None)}  # classes of arguments whose value is part of the key
 _NAMES = {str, int}
 
 
@@ -96,7 +96,7 @@ def matcher(args: tuple[Any, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...
     return space["match"]
 
 
-_WRITTEN_OUT = 40  # items that one function compares
+_WRITTEN_OUT = 40  # items that a generated function compares
 
 
 @lru_cache(maxsize=128)
@@ -131,7 +131,7 @@ def _match(name: str, item: Any, lines: list[str], values: list[str], space: dic
 
 # calls of compiled functions -------------------------------------------------------------------------------------------
 
-_CALLS = 128  # forms of calls that are remembered
+_CALLS = 128  # forms of calls that are kept
 
 
 @dataclass(eq=False)
@@ -180,7 +180,7 @@ class ByPosition:
 
     def __init__(self, function: FunctionType) -> None:
         self._function = function
-        self._known: tuple[Any, inspect.Signature] | None = None  # what the signature was made of, and it
+        self._known: tuple[Any, inspect.Signature] | None = None  # what the signature was made of, and the signature
         self._orders: dict[Any, tuple[Any, list[int], list[tuple[str, int]]]] = {}
 
     def __call__(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -192,7 +192,7 @@ class ByPosition:
         try:
             bound = self._known[1].bind(*args, **options)
         except TypeError:
-            function(*args, **options)  # which raises in Python's own words, before anything runs
+            function(*args, **options)  # raises in Python's own words, before anything runs
             raise
         return bound.args, bound.kwargs
 

@@ -30,12 +30,12 @@ from tensormagic.capture.staging.syntax.received_code import parts_of, renamed
 from tensormagic.config import config
 
 Verdicts = dict[frozenset[Any], bool]
-"""Whether rules see nothing in the texts, by the loops of at most one iteration and the folds of one element."""
+"""Whether rules change nothing in the texts, by the loops of at most one iteration and the folds of one element."""
 
 _RECORD = "first-"
 _MOST = 256  # records that wait to be written
-_SECONDS = 0.25  # in which records are completed when the process ends
-_PARTS = "capture", "ir", "ops", "transform"  # of the package, that decide what a record has
+_SECONDS = 0.25  # seconds in which records are completed when the process ends
+_PARTS = "capture", "ir", "ops", "transform"  # packages that determine the content of a record
 enabled = True
 
 
@@ -150,7 +150,7 @@ def _in_file(code: CodeType, file: str) -> CodeType:
 
 # writing --------------------------------------------------------------------------------------------------------------
 
-_waiting: dict[int, Note] = {}  # by the identities of what they have: it is named when it is written
+_waiting: dict[int, Note] = {}  # by the identities of their contents, as they get their names when they are written
 
 
 def note(memory: Memory, kept: Kept, complete: Callable[[], Kept | None] | None = None) -> None:
@@ -168,7 +168,7 @@ def write() -> None:
     until, written = time.perf_counter() + _SECONDS, set[str]()
     while _waiting:
         _, (memory, kept, complete) = _waiting.popitem()
-        if memory.key in written:  # what was known later has more
+        if memory.key in written:  # a later note has more
             continue
         written.add(memory.key)
         with suppress(Exception):
@@ -205,4 +205,4 @@ def _files(folder: Path, *only: str) -> Iterator[tuple[str, int, int]]:
                 yield from _files(Path(entry.path))
 
 
-_VERSIONS = _versions()  # at import: files that change later are not the running code
+_VERSIONS = _versions()  # computed at import, since files that change later are not the running code

@@ -66,7 +66,7 @@ def sources_of(results: Sequence[Any], tensors: Sequence[Tensor]) -> tuple[dict[
             found[k] = Source(inputs[buffer], of_result=False, places=places)
         elif wholes.get(buffer, k) != k:
             found[k] = Source(wholes[buffer], of_result=True, places=places)
-        elif first.setdefault(id(value), k) != k:  # the same part
+        elif first.setdefault(id(value), k) != k:  # the same part as another result
             found[k] = Source(first[id(value)], of_result=True)
     return found, several
 
@@ -165,7 +165,7 @@ _End = tuple[Node | None, _Views, int, bool]
 
 def _overlap(places: Sequence[Place], inputs: set[Buffer], whole: set[Buffer]) -> bool:
     """Return whether two results may be parts of one computed array that is no result, where data decide the part."""
-    several = dict[Buffer, bool]()  # whether one is a part; of parts of one array it is known where they lie
+    several = dict[Buffer, bool]()  # by buffer, whether a result is a part of it; parts of one array have known places
     for place in places:
         if place.buffer not in inputs:
             several[place.buffer] = several.get(place.buffer, False) or place.parent is not None
@@ -176,7 +176,9 @@ def _overlap(places: Sequence[Place], inputs: set[Buffer], whole: set[Buffer]) -
     parts_of = Counter(
         p.buffer for p in places if p.parent is not None and p.buffer in several and p.buffer not in whole
     )
-    if any(count > 1 and buffer.alias.of for buffer, count in parts_of.items()):  # of one of several arrays
+    if any(
+        count > 1 and buffer.alias.of for buffer, count in parts_of.items()
+    ):  # data decide which of several arrays it is
         return True
     reached = {buffer: reach(buffer) - inputs - whole for buffer in several}
     pairs = itertools.combinations(several, 2)
@@ -201,7 +203,7 @@ def _ends(own: Buffer, inputs: Mapping[Buffer, int], whole: Mapping[Buffer, int]
         if buffer in inputs:
             found.append((one.holds, views, inputs[buffer], False))
             continue
-        inner = _ends(buffer, inputs, whole)  # which may be one of several itself
+        inner = _ends(buffer, inputs, whole)  # a part may itself be one of several
         found += [(all_hold(one.holds, holds), (*before, *views), *rest) for holds, before, *rest in inner]  # type: ignore[misc]
         if buffer in whole:
             found.append((one.holds, views, whole[buffer], True))

@@ -49,11 +49,11 @@ from tensormagic.ir.site import Lens
 from tensormagic.ops.leaf import INPUT, constant
 from tensormagic.transform.rewriting import choices
 
-EXACT = 128  # argument shapes whose sizes are remembered
-_ASKED = 4096  # kinds of arguments remembered as traced
-STATES = 8  # states of the values read whose programs are kept, for one kind of arguments
-_COPIED = 2**18  # bytes of arrays that are copied at each call of a kind that changes what it reads, to take that back
-_AGAIN = 15  # calls that trace again, where what is read could not be followed, before that is asked anew
+EXACT = 128  # argument shapes whose sizes are kept
+_ASKED = 4096  # kinds of arguments that are known as traced
+STATES = 8  # states of the values read for which programs are kept, for one kind of arguments
+_COPIED = 2**18  # bytes of arrays that are copied to undo changes, at each call of a kind that changes what it reads
+_AGAIN = 15  # calls that are traced anew before it is tested again whether reads can be followed
 
 
 @dataclass(eq=False, repr=False)
@@ -94,26 +94,24 @@ class Specialised(Made):
     placed: tuple[str, str] = ("", "")
     apart: Callable[[tuple[Any, ...]], Sequence[tuple[str, Any]]] | None = None
     _kinds: OrderedDict[Any, list[tuple[Specialisation, Record]]] = field(default_factory=OrderedDict, repr=False)
-    _unfollowed: int = field(
-        default=0, repr=False
-    )  # calls until it is asked again whether what is read can be followed
+    _unfollowed: int = field(default=0, repr=False)  # calls until it is tested again whether reads can be followed
     _moving: OrderedDict[Any, tuple[tuple[str, Inside], ...]] = field(
         default_factory=OrderedDict, repr=False
-    )  # places in objects that are inputs, by the arguments that are none
+    )  # places in objects that are inputs, by the arguments that are no inputs
     _constant: set[Any] = field(default_factory=set[Any], repr=False)  # places in objects that cannot be inputs
-    plain: Callable[..., Any] | None = field(default=None, repr=False)  # the user's own code, where that is all of it
+    plain: Callable[..., Any] | None = field(
+        default=None, repr=False
+    )  # the user's own code, if that is all of the body
     _asked: set[Any] = field(default_factory=set[Any], repr=False)  # kinds of arguments that were traced
     _met: set[Any] = field(
         default_factory=set[Any], repr=False
     )  # kinds of arguments that were traced with arrays inside
     _changing: set[Any] = field(default_factory=set[Any], repr=False)  # kinds whose traces have changed what they read
-    _changes: bool = (
-        False  # whether its last trace has changed what it reads: the next one may find that as it leaves it
-    )
-    _leaves: bool = False  # whether its last trace has left values in objects
+    _changes: bool = False  # whether the last trace has changed what it reads: the next one may find that unchanged
+    _leaves: bool = False  # whether the last trace has left values in objects
     _complex: frozenset[int] = frozenset()
-    _failed: Exception | None = None  # what its last trace that failed has raised
-    _undone: bool = False  # whether all is as it was before the last trace that was refused
+    _failed: Exception | None = None  # the error of the last trace that failed
+    _undone: bool = False  # whether everything is restored after the last refused trace
 
     def forget(self) -> None:
         """Forget all programs."""
@@ -148,7 +146,7 @@ class Specialised(Made):
             return flatten((args, options))
         except door.RefusedError as error:
             refusal = door.RefusedError(error.value, door.name_of(error.value, args, options, self.parameters))
-            self._failed, self._undone = refusal, True  # nothing has run
+            self._failed, self._undone = refusal, True  # no code has run
             raise refusal from None
 
     def _given(self, args: tuple[Any, ...], options: dict[str, Any]) -> Given:
@@ -185,7 +183,7 @@ class Specialised(Made):
         known = not (asked or kind in self._changing or before.why)
         whole = before if known else self._whole(call, math.inf if asked else _COPIED)
         found = self._attempted(given, before, whole, call)
-        if isinstance(found, Exception):  # raised here, where no other one is its context
+        if isinstance(found, Exception):  # raised here, so that it has no other error as its context
             raise found
         before, program, given = found
         if len(self._asked) > _ASKED:
@@ -198,7 +196,7 @@ class Specialised(Made):
             program, given, record = self._opened(changed, program, given, record, call)
             taken_back(whole)
         if not record.why:
-            program.gives.copies.clear()  # nobody has kept one
+            program.gives.copies.clear()  # nobody holds a copy
             program.gives.keeps = False
             self._keep(key, program, given, record)
         return program, given, record, whole
@@ -240,7 +238,7 @@ class Specialised(Made):
             refusal = refused(self.name)
             refusal.__cause__ = cause
             return refusal
-        try:  # nothing is run twice: state cannot be followed
+        try:  # not run a second time, as its state cannot be followed
             if isinstance(error, Halfway):
                 error.tell()
         except Exception as earlier:  # noqa: BLE001 (what Python meets first)
@@ -442,9 +440,9 @@ class Specialised(Made):
             refuse_tables(left, self.name)
         refuse_kept(left, found.inside, self.name)
         self._leaves = bool(left) or bool(found.objects)
-        if left and there:  # the call may take from objects what it stores into: somebody may hold that
+        if left and there:  # the call may store into an object that it takes from objects, which others may hold
             found.objects.extend(v for v in there.values() if isinstance(v, HOLDING))
-        once = self._leaves or bool(before.why or before.changed())  # then it holds for this call alone
+        once = self._leaves or bool(before.why or before.changed())  # then the program holds for this call alone
         found.gives.own.update(_arrays_there(found.gave, before.there(), kept=not once))
         found.gives.know_constants(found.gave)
         found.gives.keeps = True

@@ -23,9 +23,9 @@ from tensormagic.ir.errors import FormatError
 
 FIRST = "tensormagic.json"
 SIGNATURE = "signature"
-_DATE = (1980, 1, 1, 0, 0, 0)  # the same parts are the same bytes
+_DATE = (1980, 1, 1, 0, 0, 0)  # a fixed date, so that equal parts give equal files
 _SUM = 64  # characters of a checksum
-_NAME = slice(30, 30 + len(FIRST))  # of the first part, in a zip archive
+_NAME = slice(30, 30 + len(FIRST))  # the place of the first part's name in a zip archive
 
 
 def packed(parts: Mapping[str, bytes]) -> bytes:

@@ -76,7 +76,7 @@ class Compiled(Made):
     executable: session.Executable
     math: str
     traced: Traced = field(repr=False)
-    arguments: tuple[Any, ...] = field(repr=False)  # the types, and what else was given in their place
+    arguments: tuple[Any, ...] = field(repr=False)  # the types, and the values given in place of types
     _record: Record
     read_from: str = ""
     again: Again = field(default=lambda _made, _sizes: None, repr=False)
@@ -85,7 +85,7 @@ class Compiled(Made):
     _calls: Calls = field(default_factory=Calls, repr=False)
 
     def __post_init__(self) -> None:
-        _ = self.fixed, self._structure  # as they are now
+        _ = self.fixed, self._structure  # computed now, before the arguments can change
 
     def __repr__(self) -> str:
         """Return ``Compiled(loss of x: float64[n0], w: float64[3]; 2 kernels)`` and the like."""

@@ -71,7 +71,7 @@ class _Export:
     name: str
     main: Compiled
     texts: list[str] = field(default_factory=list)
-    kernels: dict[str, str] = field(default_factory=dict)  # what the function of a source is called
+    kernels: dict[str, str] = field(default_factory=dict)  # the name of the function for each source
     products: set[str] = field(default_factory=set)
 
     def add(self, function: Compiled, own: str) -> None:

@@ -122,7 +122,7 @@ def _tuples() -> dict[str, Any]:
     for module in ("numpy.linalg._linalg", "numpy.lib._arraysetops_impl"):
         try:
             names = vars(import_module(module))
-        except ImportError:  # another version has them elsewhere
+        except ImportError:  # another version of NumPy has them elsewhere
             continue
         found |= {k: v for k, v in names.items() if isinstance(v, type) and hasattr(v, "_fields")}
     return found

@@ -67,7 +67,7 @@ class Formula:
 
     amount: Amount
     sizes: Sizes
-    beside: int = 0  # what is known of arguments alone
+    beside: int = 0  # a number that is known only for given arguments
 
     def __str__(self) -> str:
         number = self.number
@@ -323,7 +323,7 @@ def _names(plan: Plan) -> list[str]:
 
 
 def sizes_of(graph: Graph, running: Graph, arguments: Sequence[Any]) -> Sizes:
-    """Names for the sizes of a graph, from its types and integer parameters."""
+    """Return names for the sizes of a graph, from its types and integer parameters."""
     called: dict[Atom, str] = {}
     taken: set[str] = set()
     for parameter, given in zip(graph.parameters, arguments, strict=False):

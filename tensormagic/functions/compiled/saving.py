@@ -43,9 +43,9 @@ from tensormagic.ops.op import as_form, registry
 FORMAT = 1
 _RESULT = ["result"]
 _NUMBERS = "biufc"
-_SMALL = "small/"  # the function for sizes of 0 and 1, as files in the file
+_SMALL = "small/"  # prefix of parts: the function for sizes of 0 and 1, as nested files
 _ERRORS = {"builtins", errors.__name__}
-_RAISES = "raises/"  # what NumPy raises for such sizes
+_RAISES = "raises/"  # prefix of parts: NumPy's error for such sizes
 
 
 def save(function: Compiled, path: str | Path) -> None:
@@ -132,7 +132,7 @@ def _small_files(function: Compiled) -> dict[str, bytes]:
             small = function.with_sizes(given)
             if small is not None:
                 parts[_SMALL + given] = written(small, codes=False, small=False)
-        except CaptureError:  # it is not captured so
+        except CaptureError:  # these sizes cannot be captured
             continue
         except Exception as error:  # noqa: BLE001 (what NumPy, or the user's code, says of such a size)
             known = next(c for c in type(error).__mro__ if c.__module__ in _ERRORS)

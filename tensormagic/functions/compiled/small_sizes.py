@@ -9,9 +9,7 @@ from tensormagic.functions.compiled.compiled_function import Compiled
 from tensormagic.ir.graph import bare_symbol
 from tensormagic.ir.size import Symbol
 
-_MOST_SYMBOLS = (
-    2  # up to so many, each combination of 0, 1 and more has a graph of its own; with more, each symbol by itself
-)
+_MOST_SYMBOLS = 2  # up to so many symbols each combination of 0, 1 and more has a graph of its own; with more, each symbol by itself
 
 
 def count_of(function: Compiled) -> int:

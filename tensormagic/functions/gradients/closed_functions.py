@@ -42,8 +42,8 @@ class Closed:
         self.actual: dict[Node, Node] = {}
         self.moving: list[tuple[list[Node], Callable[[Any], Any]]] = []
         self.names: list[str] = []
-        self._counts: list[list[int]] = []  # for each leaf of an argument, how much in it moves
-        self._inside: dict[Any, tuple[Part, Tensor, Node]] = {}  # the variables in objects, and the stand-in of each
+        self._counts: list[list[int]] = []  # for each leaf of an argument, how many variables it has
+        self._inside: dict[Any, tuple[Part, Tensor, Node]] = {}  # the variables in objects, with the stand-in of each
         changed = list(args)
         tensors: list[Tensor] = []
         given: list[Any] = []
@@ -69,14 +69,16 @@ class Closed:
         self._leave(mark, [*tensors, *(read := lazily_read())], actual)
         for buffer in drawn.before:
             buffer.put(self.open([buffer.node])[0])
-        outside |= {t.place.buffer: 0 for t in read if t.place.buffer not in outside}  # names that it has read first
+        outside |= {
+            t.place.buffer: 0 for t in read if t.place.buffer not in outside
+        }  # names that the body was the first to read
         for buffer in [b for b, version in outside.items() if b.version != version]:
             buffer.put(self.open([buffer.node])[0])
         copies.put_back({id(t): v for t, v in zip(tensors, given, strict=True)})
         for tensor, value in zip(tensors, given, strict=True):
             if tensor.place.buffer.stored:
                 self._store(tensor, value, function)
-        for tensor, value in zip(tensors, given, strict=True):  # where the body has kept it
+        for tensor, value in zip(tensors, given, strict=True):  # the body may have kept it
             tensor.place = value.place if isinstance(value, Tensor) else Place(Buffer(self.open([tensor.node])[0]))
 
     def _taken(self, argument: Any, leaves: Sequence[Any], name: str) -> tuple[list[Any], list[Node], list[Make]]:
@@ -86,7 +88,7 @@ class Closed:
         seen, nodes, makes = list(leaves), list[Node](), list[Make]()
         whole = not is_container(argument)
         for number in _integers(argument):
-            self._stand_in(node_of(number), name)  # which refuses it
+            self._stand_in(node_of(number), name)  # raises an error for an integer
         counts: list[int] = []
         for k, leaf in enumerate(leaves):
             before = len(nodes)
@@ -122,7 +124,7 @@ class Closed:
         """Replace the stand-ins by the ``actual`` arguments in values that the body has left in objects, or stored into arrays."""
         kept = {id(t) for t in own}
         left = [v for v in left_behind(mark, known=True) if id(v) not in kept]
-        results, build = flatten(self.result)  # which stay what they are
+        results, build = flatten(self.result)  # the containers of the result, which stay what they are
         self.result = build(iter([wrap(r.node) if isinstance(r, Tensor) else r for r in results]))
         given = {t.place.buffer for t in own}
         for value in [v for v in left if v.place.buffer in given and self._moves(v.node)]:  # parts of arguments

@@ -46,7 +46,7 @@ class _Traced:
     result: Any
     stored: list[
         tuple[Node, Callable[[Node], object]]
-    ]  # what arrays hold that were stored into, and what puts that there
+    ]  # contents of arrays that were stored into, and functions that store them
 
 
 def _traced(function: Function, args: tuple[Any, ...], options: dict[str, Any]) -> _Traced:
@@ -154,7 +154,7 @@ def _compute_again(buffers: Sequence[Buffer], operands: Sequence[Node], own: set
     for k, node in zip(again, checkpointed(graph, [*given, *free]), strict=True):
         buffers[k].renew(context.record(node))
     capture = context.current()
-    if capture is not None:  # what is computed there is not computed beside it
+    if capture is not None:  # it is computed in the captured code, and not apart from it
         capture.order.made[:] = [n for n in capture.order.made if n not in own or inside.get(n, n) is n]
 
 

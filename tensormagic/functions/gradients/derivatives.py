@@ -87,7 +87,7 @@ def _number(function: Function, item: Any) -> int:
     if not isinstance(item, Tensor) and hasattr(type(item), "__index__"):
         try:
             return operator.index(item)
-        except TypeError:  # an array that is no integer
+        except TypeError:  # an array that is not an integer
             pass
     listed = f": {function.name} has {', '.join(map(_quoted, function.parameters))}" if function.parameters else ""
     raise DifferentiationError(
@@ -130,7 +130,7 @@ def derived(function: Function, name: str, body: Callable[..., Any], argnums: Ar
     return made
 
 
-_derived: weakref.WeakSet[Function] = weakref.WeakSet()  # that a derivative is constant is nothing to warn of
+_derived: weakref.WeakSet[Function] = weakref.WeakSet()  # derivatives may be constant without a warning
 
 
 def kept(make: Callable[..., Function], fun: Any, *key: Any) -> Function:
@@ -139,7 +139,7 @@ def kept(make: Callable[..., Function], fun: Any, *key: Any) -> Function:
         return make(fun, *key)
     try:
         return _made(make, _Same(fun), key)
-    except TypeError:  # a key that is not hashable
+    except TypeError:  # an unhashable key
         return make(fun, *key)
 
 

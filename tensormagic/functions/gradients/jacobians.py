@@ -212,7 +212,7 @@ def _along_basis(found: Sequence[Tangent], direction: Node) -> list[Tangent]:
     stacks = batch([node for node in found if node is not None], {direction: _basis(t)}, t.size)
     result: list[Tangent] = [None] * len(found)
     for k, stack in zip(known, stacks, strict=True):
-        result[k] = stack  # None where it does not move with the direction: then it is zero
+        result[k] = stack  # None if it does not depend on the direction: then it is zero
     return result
 
 

@@ -47,7 +47,7 @@ from tensormagic.ops.update import zeros_like
 from tensormagic.transform import grad as modes
 
 Map = Callable[..., Any]
-_KINDS = 64  # kinds of arguments for which a function is known to be followed
+_KINDS = 64  # kinds of arguments for which reads of a function are known to be followed
 _STATES = 8  # states of the values read, for each of them
 
 
@@ -93,7 +93,9 @@ def vjp(fun: Any, *primals: Any) -> tuple[Any, Map]:
     """
     pulling = kept(_pulling, fun)
     value, pull = _both(fun, primals, pulling, _pulled)
-    pull.__name__ = pull.__qualname__ = f"vjp({kept(of_callable, fun).name})"  # which the function is shown by
+    pull.__name__ = pull.__qualname__ = (
+        f"vjp({kept(of_callable, fun).name})"  # the name under which the function is displayed
+    )
     found = value, pull
     if context.current() is not None:
         return found
@@ -194,7 +196,7 @@ def _twice(
 ) -> tuple[Any, Map]:
     """Return the value of one run, and the linear map by further runs, at the arguments and reads as they were."""
     leaves, build = flatten(primals)
-    kept = [_kept(v) for v in leaves]  # arrays may be stored into before the map is used
+    kept = [_kept(v) for v in leaves]  # copies, as arrays may be stored into before the map is used
     held = [(read, value, _kept(value)) for read, value in given.held]
 
     def same(moved: Any) -> Any:

@@ -35,11 +35,11 @@ _ATOMS = {
     str,
     type(None),
     np.float64,
-}  # which hold nothing, told at once
-MOST = 2000  # objects and containers that are looked into, and numbers in objects
+}  # classes that contain nothing, for a quick test
+MOST = 2000  # objects, containers and numbers in objects that are visited
 
 Path = tuple[tuple[str, Any], ...]  # ("attribute", name) and ("item", key) from a variable to a part
-Place = tuple[Any, Any]  # what holds something, and the key there
+Place = tuple[Any, Any]  # a holder, and the key in it
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +181,7 @@ class Apart:
         return [found[number] for number in sorted(found)]
 
     def like(self, values: Iterable[Any]) -> Any:
-        """Values in the places of the variables, one for each path."""
+        """Return values in the places of the variables, one for each path."""
         return gathered([(path, v) for (path, _), v in zip(self.paths, values, strict=True)], self.forms)
 
 

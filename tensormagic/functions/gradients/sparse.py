@@ -40,7 +40,7 @@ from tensormagic.transform.sparse.sparsity import UNKNOWN, mentions_custom, stru
 
 Way = Literal["columns", "rows", "symmetric"]
 Passes = Callable[["_Plan"], list[Any]]
-_KEPT = 8  # plans for values of one kind that a structure was read from
+_KEPT = 8  # plans for the values of one kind that determine a structure
 Check = Callable[[Function, Sequence[Node], Sequence[Node]], None]
 
 
@@ -136,7 +136,7 @@ class SparseJacobian(Made):
     primal: Function | None = None
     _plans: dict[Any, list[tuple[_Plan, Record]]] = field(default_factory=dict, repr=False)
     _form: _Form = field(init=False, repr=False)
-    _single: bool = field(default=False, init=False, repr=False)  # whether another run would be of another function
+    _single: bool = field(default=False, init=False, repr=False)  # whether another run might be of another function
 
     def __post_init__(self) -> None:
         self._tangents = self._function(self._along)
@@ -147,7 +147,7 @@ class SparseJacobian(Made):
         f = self.function
         return Function(body, f"{self.name}({f.name})", reads=f.reads, roots=f.roots, math=f.math)
 
-    # what is asked for
+    # public methods
 
     @property
     def follows(self) -> tuple[Any, ...] | None:
@@ -226,7 +226,9 @@ class SparseJacobian(Made):
         moving = {id(v) for v in wrt}
         shown = [(UNKNOWN, np.shape(v)) if k < len(wrt) or id(v) in moving else v for k, v in enumerate(values)]
         form = self._form
-        graph = program.graph.with_results(program.graph.results[: len(form.dtypes)])  # without what is stored
+        graph = program.graph.with_results(
+            program.graph.results[: len(form.dtypes)]
+        )  # without the contents of stored arrays
         pattern, read = structure(graph, range(len(wrt)), shown)
         way, pattern, colours = (
             ("columns", pattern, column_colours(pattern)) if forward else self._coloured(pattern, form)

@@ -90,7 +90,9 @@ def input_of(result: Node, wrt: Any) -> Node:
     else:
         found = [n for n, source in sources.items() if isinstance(source, Snapshot) and source.is_of(wrt)]
         leaf = unread(wrt)
-        if not found and through_memory(result, leaf) is not result:  # a part of what it depends on, or the whole
+        if (
+            not found and through_memory(result, leaf) is not result
+        ):  # the result depends on a part of the leaf, or on all of it
             return leaf
     what = repr(wrt) if isinstance(wrt, str) or number else "the array"
     if len(found) != 1:

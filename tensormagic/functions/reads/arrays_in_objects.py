@@ -30,7 +30,7 @@ from tensormagic.functions.reads.record import ANYTHING, MISSING, Check, Record
 from tensormagic.ir.errors import CaptureError, SharedArgumentsError
 from tensormagic.ir.plain_texts import key_text
 
-LIMIT = 500  # arrays
+LIMIT = 500  # arrays that may be inputs
 
 
 @dataclass(eq=False)
@@ -74,7 +74,7 @@ class Inside(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         value = held(*self.places[0])
         if any(held(*place) is not value for place in self.places[1:]):
-            raise KeyError(name)  # they are not one array any more
+            raise KeyError(name)  # the places no longer hold one array
         if not (type(value) is np.ndarray or generators.is_generator(value) or (self.moving and is_number(value))):
             raise KeyError(name)
         return value
@@ -181,7 +181,7 @@ def memory_in(record: Record, inputs: Iterable[tuple[Read, Any]]) -> tuple[Any, 
     free, lazy = set[int](), {id(value) for _, value in inputs}
     for check in record.checks:
         if check.place is not None:
-            there = check.operands[2] if check.kind == "items" else [check.operands[2]]  # before the trace
+            there = check.operands[2] if check.kind == "items" else [check.operands[2]]  # the values before the trace
             found = [(id(holder), key) in spots for (holder, key), _ in places_of(check)]
             if len(found) != len(there):
                 found = [False] * len(there)
@@ -321,7 +321,7 @@ def _put_dict(of: Any, before: Any) -> None:
 
 
 def _put_cache(of: Any, before: Any) -> None:
-    if not any(before[:2]) and not before[3]:  # else nobody knows what was in it
+    if not any(before[:2]) and not before[3]:  # otherwise its previous contents are unknown
         of.cache_clear()
 
 
@@ -364,7 +364,7 @@ def as_values(
     Covers the objects of a record, and those the call has ``made`` and returns. A container that is ``given`` back, by
     its identity in the trace, is replaced by the one that the call returns.
     """
-    new = {id(container) for container in given.values()}  # at the place of one of the trace that nobody has
+    new = {id(container) for container in given.values()}  # in place of a container of the trace, which nobody holds
     left = {**left, **{key: (type(v), v) for key, v in given.items() if key not in new}}
     for check in record.checks:
         for place, _ in places_of(check):

@@ -13,8 +13,8 @@ from tensormagic.capture.tree import Build, is_container
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
 
-Path = tuple[Any, ...]  # the keys, indices and names of fields that lead to a container
-_WHOLE: set[Path] = {(), (0,), (1,)}  # the arguments themselves, which are made anew by each call
+Path = tuple[Any, ...]  # the keys, indices and field names that lead to a container
+_WHOLE: set[Path] = {(), (0,), (1,)}  # the paths of the arguments as a whole, which each call builds anew
 
 
 @dataclass(slots=True, eq=False)
@@ -55,12 +55,12 @@ class Containers:
 
     def __init__(self, given: Any, there: Mapping[int, Any] | None, label: str) -> None:
         self.there = there
-        self.returned = False  # whether one that was given is given back
-        self.asked: list[Node] = []  # conditions that say which of them is
-        self.unknown: str | None = None  # one of which it is not known whether it is
+        self.returned = False  # whether a given container is returned
+        self.asked: list[Node] = []  # conditions that decide which container is returned
+        self.unknown: str | None = None  # the name of a container whose identity in the result is unknown
         self._label = label
         self._found: dict[int, tuple[Any, Path, list[Any]]] = {}
-        self._fixed: dict[int, Path] = {}  # tuples, which nothing changes: where each is
+        self._fixed: dict[int, Path] = {}  # tuples, which never change, with their paths
         self._met: dict[int, Any] = {}
         self._find(given, ())
 
@@ -133,7 +133,7 @@ class Containers:
         def made(rest: Iterator[Any]) -> Any:
             run: Run = rest.run  # type: ignore[attr-defined]
             one = build(rest)
-            for holds, older in ways:  # mostly none, and each call comes by here
+            for holds, older in ways:  # rarely any, though each call comes by here
                 if run.holds(holds):
                     one = older(run.call)
                     break

@@ -18,7 +18,7 @@ from tensormagic.functions.reads.arrays_in_objects import Inside, held, is_numbe
 from tensormagic.functions.reads.record import ANYTHING, Check, Record
 
 LIMIT = 64  # places at once
-_ONE_BY_ONE = 4  # places that are tried by themselves, where all of them at once cannot be inputs
+_ONE_BY_ONE = 4  # places that are tried one by one, if all of them together cannot be inputs
 
 
 def moved(record: Record) -> tuple[Inside, ...]:

@@ -38,7 +38,7 @@ from tensormagic.functions.reads.record import MISSING, Check, Record
 from tensormagic.functions.reads.wrappers import WRAPPERS, Wrappers
 from tensormagic.ir.node import Node
 
-LIMIT = 1000  # objects that are looked into
+LIMIT = 1000  # objects that are examined
 _LONGEST = 512  # items of a container that are compared at each call
 
 
@@ -117,7 +117,7 @@ def record_of(
     )
 
 
-_WATCHED = {"numpy", "scipy", "math", "numpy.random", "numpy.linalg", "numpy.fft"}  # which tests replace parts of
+_WATCHED = {"numpy", "scipy", "math", "numpy.random", "numpy.linalg", "numpy.fft"}  # parts of NumPy that tests replace
 
 
 class _Walk(Wrappers):
@@ -136,7 +136,7 @@ class _Walk(Wrappers):
             for read in reads:
                 if not isinstance(
                     read[1].get(read[0]), types.FunctionType
-                ):  # which the code leads to, as it reads them
+                ):  # the code itself leads to it when it is called
                     self.read(*read, True)
             while self.pending:
                 self._visit(*self.pending.pop())
@@ -166,7 +166,9 @@ class _Walk(Wrappers):
             look(self, value, told, lifted)
         elif isinstance(value, Code):
             self._code(value.named, value.space, None, lifted)
-        elif not (value_kinds.is_constant(value) or is_function(value)):  # what that reads it reads when the graph runs
+        elif not (
+            value_kinds.is_constant(value) or is_function(value)
+        ):  # what the function reads, it reads when the graph runs
             self._other(value, told, lifted)
 
     def _is_of_random(self, value: Any) -> bool:
@@ -183,7 +185,7 @@ class _Walk(Wrappers):
             self._class(value, told)
         elif isinstance(value, types.ModuleType):
             self._module(value, told)
-        elif (roots := getattr(type(value), "follows", None)) is not None:  # our own
+        elif (roots := getattr(type(value), "follows", None)) is not None:  # one of our own functions
             self._own(roots.fget(value), told)
         elif is_library(value):
             self._attributes(value, getattr(value, "__dict__", {}), (), told)
@@ -225,7 +227,7 @@ class _Walk(Wrappers):
         if value_kinds.is_quiet_function(function):
             if not value_kinds.is_quiet(
                 function.__module__
-            ):  # a wrapper, as of `dataclass`: what it calls is in its closure
+            ):  # a wrapper, such as those of `dataclass`, whose closure has the functions it calls
                 self._beside(function, told, False)
             return
         if value_kinds.is_librarys(function.__code__.co_filename):
@@ -325,7 +327,7 @@ class _Walk(Wrappers):
             if users or inner or value_kinds.is_constant(space[name]) or self._is_of_random(space[name]):
                 self.entry(space, name, f"{told}.{name}")
             elif module is sys and name in value_kinds.STREAMS and self.fixed:
-                self.entry(space, name, f"{told}.{name}", leads=False)  # where it writes to is calls' own matter
+                self.entry(space, name, f"{told}.{name}", leads=False)  # writing to it is a matter of calls
                 self.by_call(f"{told}.{name}")
             else:
                 self.by_call(f"{told}.{name}", counted=value_kinds.is_called(space[name]))
@@ -365,11 +367,11 @@ class _Walk(Wrappers):
         if type(kind) is not type:
             self.push(type(kind), told)
         found: set[str] = set()
-        for base in reversed(kind.__mro__):  # a name that a base has is asked of those before it, too
+        for base in reversed(kind.__mro__):  # a name found in one class was looked for in the classes before it, too
             space = vars(base)
             own = {n for n in space if self._wanted(n) and (called or n not in value_kinds.MAKING)}
             if base is kind or value_kinds.is_users_class(base):
-                # what an object lacks it may get from its class
+                # an attribute that an object lacks may come from its class
                 self.check("names", space, len(space), tuple(space), f"the attributes of {base.__name__}", (base, None))
                 for name in sorted(own | found):
                     self.entry(space, name, f"{base.__name__}.{name}", owner=base)
@@ -438,14 +440,14 @@ class _Walk(Wrappers):
         self, value: Any, inside: dict[str, Any], of_class: Iterable[str], told: str, *, whole: bool = False
     ) -> None:
         names = {n for n in inside if whole or self._wanted(n) or n in self.names} | set(of_class)
-        names |= self.stored  # a call that binds them again does so, where somebody has unbound them
+        names |= self.stored  # a call that stores these attributes again does so even if somebody has deleted them
         if self.every or self.fixed:
             self.check("names", inside, len(inside), tuple(inside), f"the attributes of {told}")
         if self.asks or (hasattr(type(value), "__getattr__") and not isinstance(value, types.FunctionType)):
             names |= self.names
         for name in sorted(names):
             self.entry(inside, name, f"{told}.{name}")
-        for name in sorted(inside.keys() - names) if self.fixed else ():  # which functions of C may bind
+        for name in sorted(inside.keys() - names) if self.fixed else ():  # attributes that C functions may set
             self.entry(inside, name, f"{told}.{name}", leads=False)
 
     def items(self, items: Any, told: str, _lifted: bool) -> None:

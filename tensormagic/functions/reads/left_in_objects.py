@@ -54,7 +54,7 @@ def young(*, stays: bool = False) -> Generator[None]:
         with sparsely():
             yield
             if stays:
-                gc.freeze()  # what is frozen comes into the oldest generation
+                gc.freeze()  # freezing moves them to the oldest generation
     finally:
         frozen.pop()
         if not frozen:
@@ -83,7 +83,7 @@ def left_behind(mark: Tensor, *, known: bool) -> list[Tensor]:
     return _made_since(mark) + _stored_since(mark)
 
 
-_WAITS = 200  # for a thousandth of a second each
+_WAITS = 200  # waits of a thousandth of a second each
 
 
 def _collect(generation: int) -> None:
@@ -145,7 +145,7 @@ def bare(build: Callable[[Any], Any], count: int) -> Callable[[Any], Any]:
 
 def together(tree: Any) -> tuple[list[Any], Callable[[Any], Any]]:
     """Return the computed leaves of a result, and a function that rebuilds it with other leaves; shared containers are rebuilt once."""
-    met: dict[int, Any] = {}  # with the containers, so that no other one has their identities
+    met: dict[int, Any] = {}  # holds the containers, so that no other object gets their identities
 
     def special(container: Any, usual: Callable[[], Any]) -> Any:
         key = id(container)
@@ -224,7 +224,7 @@ def _taken(place: Place, values: Mapping[Node, Any]) -> Place:
         asked = [one.holds for one in several if one.holds is not None]
         unknown = [n for one in asked for n in _stand_ins(one) if n not in values]
         if unknown or any(n.op is PARAMETER for n in topological(asked)):
-            return place  # as in an iteration
+            return place  # the condition belongs to an iteration
         holding = [
             one.place for one in several if one.holds is None or session.compute([_of_call(one.holds, values)])[0]
         ]
@@ -296,7 +296,7 @@ def rescued(values: Mapping[Node, Any]) -> Generator[None]:
         yield
     except BaseException:
         for value in left_behind(mark, known=True):
-            with suppress(Exception):  # the error is the block's
+            with suppress(Exception):  # the block's own error is the one to raise
                 _given(value, values)
         raise
 
@@ -305,7 +305,9 @@ def tell_until(token: Any, values: Mapping[Node, Any]) -> None:
     """Print what a trace printed until ``token``, and raise what it checked, for the call's arguments."""
     if not isinstance(token, Tensor):
         return
-    closed = session.close_over([token.node], list(values), use_values=False)  # what was printed once is printed again
+    closed = session.close_over(
+        [token.node], list(values), use_values=False
+    )  # printed once during the trace, and once for the call
     given = [values[leaf] if leaf in values else session.value_of(leaf) for leaf in closed.leaves]
     session.executable(closed.graph, "").by_numpy(closed.graph.bind([np.shape(v) for v in given]), *given)
 
@@ -319,7 +321,7 @@ def _given(value: Tensor, values: Mapping[Node, Any]) -> bool:
         node = _of_call(node, values)
         if own.argument:
             value.place = Place(Buffer(node))
-        else:  # views of it, and other names, see it too
+        else:  # views and other names of the array see the store, too
             own.renew(node)
     return all(n in values for n in leaves)
 

@@ -25,7 +25,7 @@ class CellSpace(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         try:
             return self.cell.cell_contents
-        except ValueError:  # not filled yet
+        except ValueError:  # the cell is still empty
             raise KeyError(name) from None
 
     def __iter__(self) -> Iterator[str]:

@@ -109,7 +109,7 @@ def _fast(operation: str, names: tuple[str, ...]) -> tuple[list[str], list[str]]
 
 _NEITHER = list[str](), list[str]()
 _READING = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_GLOBALS"}
-_METHODS = {  # comparisons of one kind are told from others by Python's version
+_METHODS = {  # only Python's version tells comparisons of one kind from others
     "__format__": {dis.opmap[o] for o in ("FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC") if o in dis.opmap},
     "__eq__": {dis.opmap["COMPARE_OP"], dis.opmap["CONTAINS_OP"]},
 }

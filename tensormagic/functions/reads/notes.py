@@ -45,13 +45,13 @@ class Notes:
     def __init__(self, noted: set[Any], inputs: set[int], is_moving: Callable[[Any], bool], *, fixed: bool) -> None:
         self.fixed = fixed
         self.noted = noted
-        self.inputs = inputs  # arrays inside of containers and objects, by identity
+        self.inputs = inputs  # identities of arrays inside containers and objects
         self.is_moving = is_moving
         self.names: set[str] = set()
-        self.builtins: set[str] = set()  # globals that code reads, and builtins among them
-        self.stored: set[str] = set()  # attributes that code binds or deletes, which objects need not have
-        self.every = False  # whether attributes are read by names that are not in the code
-        self.asks = False  # whether it is asked which attributes there are
+        self.builtins: set[str] = set()  # globals that code reads, with the builtins among them
+        self.stored: set[str] = set()  # attributes that code stores or deletes, which objects need not have
+        self.every = False  # whether attributes may be read by names that are not in the code
+        self.asks = False  # whether code asks which attributes an object has
         self.generators = True
         self.ahead = False
         self.most = math.inf  # objects that it may find
@@ -59,18 +59,18 @@ class Notes:
         self.largest: float | None = LARGEST  # None where it is only asked where something is held
         self.moving: set[tuple[int, Any]] = set()  # places in containers and objects whose values are inputs
         self.typed = False  # whether code asks for types
-        self.makes = False  # whether code can come from an object to its class, and call that
+        self.makes = False  # whether code can get from an object to its class, and call that
         self.unstaged = False  # whether Python runs code as it is written
-        self.asked: set[str] = set()  # of the names those that may be asked of a module
-        self.held = False  # whether something else than NumPy leads to its module of random numbers
-        self.random = ""  # what makes generators, or draws from NumPy's own
+        self.asked: set[str] = set()  # those of the names that a module may be asked for
+        self.held = False  # whether anything but NumPy leads to its module of random numbers
+        self.random = ""  # the name of code that makes generators, or draws from NumPy's own
         self.users: list[types.FunctionType] = []
         self.begin()
 
     def begin(self) -> None:
         """Start examining everything anew, with the names that are known so far."""
-        self.partial = False  # whether elements of arrays are not compared because they may become inputs
-        self.room = self.largest or 0  # bytes of arrays whose elements are still to be compared
+        self.partial = False  # whether elements of arrays are not compared, as these may become inputs
+        self.room = self.largest or 0  # bytes of arrays that may still be compared
         self.checks: dict[Any, Check] = {}
         self.seen: dict[Any, Any] = {}
         self.called = ""

@@ -36,7 +36,7 @@ from tensormagic.functions.reads.name_reads import CellSpace, Read, place_of
 from tensormagic.functions.reads.names_in_code import named
 from tensormagic.ir.errors import ArgumentError, TensorError
 
-Body = Callable[..., Any]  # lazy arrays in, lazy arrays out
+Body = Callable[..., Any]  # takes and returns lazy arrays
 
 
 def is_input(value: Any) -> bool:
@@ -124,7 +124,7 @@ def captured_body(function: types.FunctionType, *, lasting: bool) -> Body:
         changed = [
             n for n in sorted({*before, *_names_of(function.__code__, made)}) if _held(made, n) is not before.get(n)
         ]
-        # by a module's attribute, which the code has not seen
+        # changed through a module's attribute, which the code does not show
         changed += [n for (n, space), value in zip(reads, found, strict=True) if space.get(n) is not value]
         for own, held in zip(classes, attributes, strict=True):
             if differs(own, held):
@@ -147,7 +147,9 @@ def _checked_call(function: types.FunctionType, made: Body, args: Any, options: 
         return made(*args, **options)
     except TypeError as error:
         trace = error.__traceback__
-        if isinstance(error, TensorError) or trace is None or trace.tb_next is not None:  # of the function's own code
+        if (
+            isinstance(error, TensorError) or trace is None or trace.tb_next is not None
+        ):  # the error was raised by the function's own code
             raise
         name = f"the function {function.__name__}" if function.__name__ == "<lambda>" else function.__name__
         told = ArgumentError(str(error), f"{name} takes {inspect.signature(function)}.")
@@ -182,7 +184,7 @@ def _held(function: types.FunctionType, name: str) -> Any:
         return function.__globals__.get(name)
     try:
         return (function.__closure__ or ())[free.index(name)].cell_contents
-    except ValueError:  # not filled yet
+    except ValueError:  # the cell is still empty
         return None
 
 

@@ -9,8 +9,8 @@ from tensormagic.capture.python import usercode
 from tensormagic.functions.reads.footprint import UNKNOWN
 from tensormagic.ir.errors import RecaptureWarning
 
-_CALLS = 5  # from which on it is told
-_SECONDS = 2.0  # of capturing
+_CALLS = 5  # calls from which on the user is told
+_SECONDS = 2.0  # seconds of capturing from which on the user is told
 
 
 @dataclass(eq=False)

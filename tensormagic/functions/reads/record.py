@@ -21,11 +21,11 @@ import numpy as np
 from tensormagic.capture.foreign import side_effects
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda _: "missing"})()
-_COMPARED = {int, str, bytes, bool}  # where equal values of one type are the same in every respect
-ANYTHING: Any = type("Anything", (), {"__repr__": lambda _: "anything"})()  # in place of an input of the trace
-_WRITTEN_OUT = 300  # checks that one function asks; more are asked in a loop
+_COMPARED = {int, str, bytes, bool}  # classes whose equal values are the same in every respect
+ANYTHING: Any = type("Anything", (), {"__repr__": lambda _: "anything"})()  # stands for an input of the trace
+_WRITTEN_OUT = 300  # checks in one generated function; more are made in a loop
 
-# texts, by kind of check: {k} is its number
+# templates by kind of check; {k} is the number of the check
 _TEXTS = {
     "entry": "a{k}(b{k}, M) is c{k}",
     "entry value": "((x := a{k}(b{k}, M)) is c{k} or same(x, c{k}))",

@@ -28,8 +28,8 @@ from tensormagic.functions.reads.names_in_code import named
 from tensormagic.ir.alive import once_for_each
 from tensormagic.ir.modules import PURE_OF_VALUES, is_pure, is_users, module_of
 
-LOUD = ELSEWHERE | {"globals", "locals", "id"}  # builtins that look elsewhere than at their operands
-STREAMS = frozenset({"stdin", "stdout", "stderr"})  # of ``sys``, which code may bind anew
+LOUD = ELSEWHERE | {"globals", "locals", "id"}  # builtins that read more than their operands
+STREAMS = frozenset({"stdin", "stdout", "stderr"})  # names of ``sys`` that code may rebind
 _DRAW: Any = type(np.random.normal)
 _MAKERS: tuple[Any, ...] = (
     np.random.default_rng, np.random.Generator, np.random.RandomState,
@@ -38,22 +38,22 @@ _MAKERS: tuple[Any, ...] = (
 BY_NAME = frozenset({"getattr", "setattr", "delattr", "vars", "dir", "__dict__", "attrgetter", "__getattribute__"})
 ASKING = frozenset({"hasattr", "getattr", "AttributeError", "Exception", "BaseException", "dir", "vars"})
 TYPES = frozenset({"isinstance", "issubclass", "type", "hasattr", "callable", "getattr"})
-WHOLE = frozenset({  # by which code reads all that a namespace holds: its text, and whether it equals another one
+WHOLE = frozenset({  # attributes by which code reads all of a namespace: its text, and comparisons
     "repr", "str", "ascii", "print", "format", "format_map", "__format__", "__mod__", "__repr__", "__str__",
     "__eq__", "__ne__", "eq", "ne", "mod", "contains", "index", "count", "remove", "__contains__",
 })  # fmt: skip
-_STAGED = {"__init__", "__call__", "__post_init__"}  # methods with such names that calls lead to
-MAKING = frozenset(  # what runs where a class is called
+_STAGED = {"__init__", "__call__", "__post_init__"}  # methods with other names that calls run
+MAKING = frozenset(  # methods that run when a class is called
     {"__init__", "__new__", "__post_init__", "__init_subclass__", "__set_name__"}
 )
-REACHING = MAKING | {  # names by which code comes from an object to its class
+REACHING = MAKING | {  # names by which code gets from an object to its class
     "type", "__class__", "__mro__", "replace", "__replace__", "__reduce__", "__reduce_ex__",
 }  # fmt: skip
 FILES = frozenset({  # NumPy functions that read data other than their operands
     "load", "loadtxt", "genfromtxt", "fromfile", "fromregex", "memmap", "open_memmap", "DataSource", "loadmat", "get_printoptions",
     "geterr", "geterrcall", "getbufsize",
 })  # fmt: skip
-BORING = frozenset({  # attributes of classes that no operation asks for
+BORING = frozenset({  # attributes of classes that no operation reads
     "__module__", "__doc__", "__dict__", "__weakref__", "__annotations__", "__qualname__", "__dataclass_fields__",
     "__dataclass_params__", "__match_args__", "__orig_bases__", "__parameters__", "__abstractmethods__", "__slots__",
     "__firstlineno__", "__static_attributes__", "__annotate__", "__annotations_cache__", "__annotate_func__",
@@ -62,7 +62,7 @@ _ATOMS = {
     type(None), bool, int, float, complex, str, bytes, range, slice, type(...), type(NotImplemented),
 }  # fmt: skip
 BUFFERS = {io.StringIO, io.BytesIO}
-_FIXED = {  # of these classes themselves: what is derived from them may change
+_FIXED = {  # classes whose own instances never change; those of subclasses may
     dt.date, dt.datetime, dt.time, decimal.Decimal, pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath,
     pathlib.PureWindowsPath,
 }  # fmt: skip
@@ -85,7 +85,12 @@ _HOLDERS = {
 
 
 _IN_PLACE = frozenset(name for name in OPERATORS if name.startswith("__i") and name != "__invert__")
-CHANGING = _IN_PLACE | {"__next__", "__enter__", "__setitem__", "__delitem__"}  # what changes an object without a call
+CHANGING = _IN_PLACE | {
+    "__next__",
+    "__enter__",
+    "__setitem__",
+    "__delitem__",
+}  # methods that change an object without a call in the code
 _CALLED = (
     types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MethodWrapperType, types.MethodDescriptorType,
     types.WrapperDescriptorType, type,
@@ -170,7 +175,7 @@ def is_unstaged(function: types.FunctionType) -> bool:
     name = function.__code__.co_name
     if name.startswith("__") and name.endswith("__"):
         made = function.__code__.co_filename == "<string>" and TYPES.isdisjoint(named(function.__code__).reads)
-        return name not in _STAGED and not made  # by `dataclass`, for one
+        return name not in _STAGED and not made  # for example made by `dataclass`
     return staged_code(function.__code__) is None
 
 

@@ -15,7 +15,9 @@ from tensormagic.functions.reads import value_kinds
 from tensormagic.functions.reads.notes import Notes
 from tensormagic.functions.reads.record import Check
 
-_OF_FUNCTIONS = frozenset({"__name__", "__qualname__", "__doc__", "__module__", "__annotations__"})  # in no dictionary
+_OF_FUNCTIONS = frozenset(
+    {"__name__", "__qualname__", "__doc__", "__module__", "__annotations__"}
+)  # attributes that are in no dictionary
 
 
 class Wrappers(Notes):

@@ -31,8 +31,8 @@ from tensormagic.transform.rewriting.notation import fit
 from tensormagic.transform.rewriting.users.chains import anywhere
 
 EXAMPLE = 4  # the extent of every axis of the arrays that a pattern is first built over
-RANKS = (0, 1, 2)  # what a variable may be where no condition says it
-_MOST = 64  # patterns that are kept for types that were met
+RANKS = (0, 1, 2)  # the possible numbers of axes of a variable, unless conditions say more
+_MOST = 64  # types for which patterns are kept
 
 Types = Mapping[str, Type]
 Condition = tuple[Callable[[Node], bool], str]  # a predicate, and the variable that it is about
@@ -105,7 +105,7 @@ def build(statement: Statement, types: Types, *, strict: bool = True) -> Built |
     except Unfit:
         return None
     except (ArithmeticError, AttributeError, IndexError, TypeError, ValueError):
-        return None  # no arrays of these shapes
+        return None  # no arrays have these shapes
     more = (_asked(capture.guards) | _guards(replacement)) - asked - _guards(pattern)
     if strict and (supposed or more):
         return None
@@ -148,7 +148,7 @@ def _bindings(pattern: Node, node: Node, bound: Mapping[str, Node]) -> Iterator[
             yield {**bound, name: node}
         return
     if pattern.op is SIZE and node.op in {SIZE, CONSTANT}:
-        yield bound  # the sizes of what is bound say which
+        yield bound  # the bound variables determine the sizes
         return
     if pattern.op is not node.op or len(pattern.args) != len(node.args):
         return

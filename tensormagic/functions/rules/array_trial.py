@@ -23,7 +23,7 @@ _EXTENTS = (
     *((n, n, n) for n in (1, 2, 3, 5)),
     *((2, 3, 4), (3, 2, 5), (4, 3, 2), (5, 4, 2), (3, 1, 3), (1, 3, 1), (1, 4, 2), (1, 1, 3), (3, 1, 1)),
 )
-_DRAWS = 12  # for each choice of extents
+_DRAWS = 12  # draws for each choice of extents
 _AGREES = 1e-9
 _ROUNDINGS = 64
 _TIMES = 2.0  # how much larger the error of the replacement may be than that of the pattern
@@ -91,13 +91,13 @@ def trial(rule: ArrayRule) -> Trial:
 
 def _samples(rule: ArrayRule, draw: np.random.Generator) -> Iterator[tuple[Built, dict[str, Array]]]:
     stated = rule.statement
-    signs = {name for holds, name in stated.checks if holds is not_negative}  # is drawn without a sign
+    signs = {name for holds, name in stated.checks if holds is not_negative}  # drawn without negative numbers
     fixed = {name for holds, name in stated.checks if holds is not not_negative}
     every = dict.fromkeys(tuple(len(leaf.type.shape) for leaf in case.leaves.values()) for case in rule.cases)
     for axes, extents in itertools.product(every, _EXTENTS):
         ranks = dict(zip(stated.names, axes, strict=True))
         if any(ranks[name] for name in fixed):
-            continue  # a constant is one number
+            continue  # a constant is a single number
         turned = {n: itertools.cycle(extents[k % 3 :] + extents[: k % 3]) for k, n in enumerate(ranks)}
         shapes = {n: tuple(itertools.islice(turned[n], rank)) for n, rank in ranks.items()}
         built = build(stated, {n: example(shape) for n, shape in shapes.items()}, strict=False)

@@ -213,7 +213,7 @@ def _of_function(function: Callable[..., Iterator[Any]], level: str) -> list[Any
     except Exception as error:  # noqa: BLE001 (of functions that know no variables, too: looked at below)
         failed = error
     others = [s for s in statements_of_function(function, level) if s.line not in found]
-    if isinstance(failed, TypeError | ArgumentError) and not others:  # Numba's, of C's
+    if isinstance(failed, TypeError | ArgumentError) and not others:  # an error of Numba's, or of C code
         what = f"{type(failed).__name__}: {failed}"
         raise RuleError(
             f"{function.__name__} calls a function that does not accept the variables of a rule ({what})", CAPTURED

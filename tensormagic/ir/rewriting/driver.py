@@ -52,7 +52,7 @@ def rewrite_nodes(
 
 
 _Given = Callable[[Node], tuple[Node, ...]]
-"""The nodes, as they were before the first pass, that a node has come from."""
+"""The nodes before the first pass that a node comes from."""
 
 
 @dataclass
@@ -85,7 +85,7 @@ def _rewritten(
     apart = apart and len(set(results)) > 1
     nodes, log, starts = _together(results, matches, regions, apart=apart, start=start)
     for own in _minded([w.free for w in log.withheld], len(nodes)) if apart else ():
-        matches.settled = False  # what the others withheld may be used now
+        matches.settled = False  # rules that were withheld for other results may be used now
         bits = sum(1 << k for k in own)
         first = next((s for s in starts if s.minded & bits), starts[0])
         alone = [first.nodes[k] for k in own]
@@ -110,14 +110,14 @@ def _uncollected() -> Generator[None]:
     try:
         yield
     finally:
-        if gc.get_count()[0] > _MANY and not is_frozen():  # among the old ones, where a search sees them last
+        if gc.get_count()[0] > _MANY and not is_frozen():  # moves them to the oldest generation, which is searched last
             gc.freeze()
             gc.unfreeze()
         gc.enable()
 
 
 _MANY = 10_000
-"""From how many new objects on the first search after rewriting, which looks at all of them, is not made."""
+"""From this number of new objects on, the collector's first search after rewriting, which visits all of them, is avoided."""
 
 
 def _minded(free: Sequence[int], count: int) -> list[list[int]]:
@@ -155,7 +155,7 @@ def _together(
         order = begun.order if normals == begun.nodes else topological(normals)
         after = _Start(normals, order, one.fuel, _followed(one.origins, begun.given))
         broken = one.claims.broken(after, one.normals, one.reach)
-        if broken:  # what was expected to be rewritten too was not: the same pass without these
+        if broken:  # other nodes were expected to be rewritten and were not: repeat the pass without these firings
             barred.update(broken)
             again += 1
             continue
@@ -166,7 +166,7 @@ def _together(
         if not (one.log.fired and one.log.withheld):
             break
         starts.append(after)
-        barred.clear()  # what reads a part may be another node by now
+        barred.clear()  # the node that reads a part may be another one by now
         again_ = _Pass(after, matches, regions, barred, sure=False, apart=apart)
         if not one.circled and again_.changes_nothing():
             log.withheld, after.minded = again_.log.withheld, again_.minded
@@ -185,7 +185,7 @@ def _followed(origins: Mapping[Node, Sequence[Node]], given: _Given) -> _Given:
 
 
 _AGAIN = 3
-"""How often a pass is made again with fewer firings before none is expected any more."""
+"""How often a pass is repeated with fewer firings before rules stop counting on other rewrites."""
 
 
 def rewrite_graph(graph: Graph, *tables: Table, apart: bool = True) -> tuple[Graph, Log]:
@@ -255,7 +255,7 @@ class _Pass:
                 continue
             if node not in becomes and all(map(normals.__contains__, node.needs)):
                 following = self.step(node)
-                if following is node:  # as most are
+                if following is node:  # the case of most nodes
                     normals[node] = node
                     if node in origins:
                         origins[node].append(node)
@@ -288,7 +288,7 @@ class _Pass:
                     stack += waiting
                     continue
                 following = self.step(node)
-                if following is node:  # as most are
+                if following is node:  # the case of most nodes
                     normals[node] = node
                     if node in origins:
                         origins[node].append(node)
@@ -301,7 +301,7 @@ class _Pass:
                 self._came(node, normal)
                 normals[node] = normal
                 stack.pop()
-            elif following in becomes:  # a circle that fuel allowed
+            elif following in becomes:  # a cycle, which rules with fuel may produce
                 self._stays(node)
                 stack.pop()
             else:
@@ -388,7 +388,7 @@ class _Pass:
         reason = self._kept(rule, node, found, parts)
         if reason is None and not (rule.judged or (found.plain and never_dear(rule))):
             reason = self._dearer(node, found, even=rule.even)
-            if reason is not None:  # which others may have made so
+            if reason is not None:  # other rules may have made it cancel
                 self.minded |= self.reach.of(node)
         if reason is not None:
             self.minded |= reason[2]

@@ -11,11 +11,11 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.rewriting.roundings import multiplies, reads_digits
 
 _FAR = 8
-"""How many levels of products are looked through."""
+"""How many levels of products are searched."""
 _MANY = 8
-"""How many products of one level are looked at."""
+"""How many products of one level are considered."""
 _COMPARED = 3
-"""How many levels of arithmetic before a comparison are looked through."""
+"""How many levels of arithmetic before a comparison are searched."""
 
 
 class Over(dict[int, frozenset[Node]]):

@@ -12,7 +12,7 @@ from tensormagic.ir.rewriting.rules import Rule
 Weight = tuple[int, Mapping[Node, int]]
 """A number, and how often the weight of each variable counts."""
 _NUMBER = 2
-"""What a number weighs at most, stretched or not."""
+"""The largest weight of a number, broadcast or not."""
 
 
 def outwards(node: Node) -> int:

@@ -53,14 +53,14 @@ ONLY: Mapping[str, Callable[[Node], bool]] = {
     "Finite": is_finite,
     "Regular": is_regular,
 }
-"""What the annotations of variables ask of what they are."""
+"""What the annotations of variables require of the nodes they match."""
 
 # finding --------------------------------------------------------------------------------------------------------------
 
 Parts = tuple[tuple[Node, Node], ...]
 Match = tuple[dict[str, Node], Parts]
-_Found = list[Any]  # what each place of a pattern is, in the order in which the text has them
-_Step = Callable[[_Found], bool]  # whether a place and all behind it match
+_Found = list[Any]  # the node at each position of a pattern, in preorder
+_Step = Callable[[_Found], bool]  # whether a position and all later ones match
 
 
 def find(pattern: Node, node: Node) -> Match | None:

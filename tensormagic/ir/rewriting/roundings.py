@@ -13,9 +13,9 @@ from tensormagic.ir.node import Node, hands_on, is_constant, moves, topological
 Array = np.ndarray[Any, Any]
 
 _POINTS = 160
-_STEP = 2.0**-30  # by how much a part is moved
-_MOST = 1.5  # how many roundings of a part may be seen in the whole, for the part to be hidden
-_DEEP = 3  # levels of sums that are looked at
+_STEP = 2.0**-30  # the relative change of a part
+_MOST = 1.5  # how many roundings of a part may show in the whole for the part to count as hidden
+_DEEP = 3  # levels of sums that are searched
 
 
 def picks(node: Node) -> bool:
@@ -39,7 +39,7 @@ def multiplies(node: Node) -> bool:
 def reads_digits(node: Node) -> bool:
     """Return whether the result depends on digits of the operands, as that of a comparison does not."""
     types = node.types
-    if len(types) == 1:  # as most have
+    if len(types) == 1:  # the case of most nodes
         return types[0].dtype.kind != "b"
     return any(t.dtype.kind != "b" for t in types)
 

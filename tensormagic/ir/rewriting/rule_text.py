@@ -12,7 +12,7 @@ LEVEL_WORDS = {  # what a rule of each level may change
     "stable": "never less accurate",
     "real": "equal for real numbers",
 }
-AS_ACCURATE = "as accurate, by other last digits"  # of rules of the level stable that are not there for digits
+AS_ACCURATE = "as accurate, by other last digits"  # for rules of the level stable that do not aim at accuracy
 
 _STRENGTH = {"+": 1, "-": 1, "*": 2, "/": 2, "**": 4} | dict.fromkeys(("<", "<=", ">", ">=", "==", "!="), 0)
 
@@ -25,7 +25,7 @@ def show(pattern: Any, strength: int = 0) -> str:
 
 
 Spelt = Callable[[Node, Sequence[str]], str]
-"""How a node is written in NumPy with the texts of its operands, where that is neither its name nor a sign; else nothing."""
+"""How a node is written in NumPy from the texts of its operands, if that is neither its name nor an operator; else empty."""
 
 
 def expression(node: Node, name: Callable[[Node], str], room: int = 80, spelt: Spelt = lambda *_: "") -> str:

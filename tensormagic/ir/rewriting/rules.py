@@ -68,7 +68,7 @@ __all__ = [
 
 
 @dataclass(eq=False, slots=True)
-class Found:  # not frozen: that takes a microsecond for each that is made
+class Found:  # not frozen, as that takes a microsecond for each instance
     """The replacement that a rule has found for a node.
 
     Parameters
@@ -337,7 +337,7 @@ def _place(function: Callable[..., Any], line: int) -> str:
     return f"{name}:{line}"
 
 
-_names: dict[str, str] = {}  # of the files that state rules: to ask for one takes as long as to make a rule
+_names: dict[str, str] = {}  # names of files that state rules, cached as finding one takes as long as making a rule
 
 
 def _patterns(function: Callable[..., Any], level: str, fit: Fit, kinds: str, fuel: int) -> Iterator[Rule]:
@@ -398,7 +398,7 @@ def _wild(parameter: inspect.Parameter) -> Node:
 
 
 SAME = "="
-"""Among the heads of a node: two of its operands are the same."""
+"""Among the heads of a node: says that two of its operands are the same."""
 
 
 def _heads(pattern: Node) -> frozenset[str]:
@@ -487,7 +487,9 @@ def _checked(new: Node, parts: Parts, bound: Iterable[Node]) -> Node:
             lost.pop(check, None)
         stack += () if node in ends else node.args
     for check in reversed(lost):
-        params: dict[str, Any] = {k: v for k, v in check.params.items() if k != "facts"}  # which are of another value
+        params: dict[str, Any] = {
+            k: v for k, v in check.params.items() if k != "facts"
+        }  # the facts are about another value
         new = make(check.op, (new, check.args[1]), **params)
     return new
 

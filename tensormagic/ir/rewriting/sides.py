@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from tensormagic.ir.node import Node
 
 _FAR = 8
-"""How many levels of readers are looked at."""
+"""How many levels of readers are searched."""
 _MOST = 3
-"""How many readers of one number."""
+"""How many readers a number may have."""
 
 Sides = frozenset[tuple[Node, int]]
-"""Conditions, and the operand of a choice by them that is read: 1 where they hold, 2 where they do not."""
+"""Conditions, with the operand that a choice by them reads: 1 where they hold, 2 where they do not."""
 _NONE: Sides = frozenset()
 
 

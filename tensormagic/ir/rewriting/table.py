@@ -13,7 +13,7 @@ from tensormagic.ir.rewriting.rules import SAME, Found, Rule, number
 from tensormagic.ir.rewriting.within import within
 
 _marks: dict[str, int] = {}
-"""The bit that stands for each name of an op and each number that a rule asks for among operands."""
+"""The bit for each name of an op, and for each number that a rule requires among operands."""
 
 
 def _marked(names: Iterable[str]) -> int:
@@ -108,7 +108,7 @@ def _of_levels(rule: Rule) -> list[tuple[bool, int]]:
 
 
 _Kept = tuple[tuple[Rule, ...], "tuple[Rule, ...] | None"]
-"""The rules that may match; and those where nothing cancels, where these are others."""
+"""The rules that may match; and those of them in which nothing cancels, if these are fewer."""
 
 
 class _Index:
@@ -171,9 +171,9 @@ class _Index:
 
 
 _NEAR = 2
-"""How many levels are looked through for the signs of terms."""
+"""How many levels are searched for the signs of terms."""
 _KEPT = 4096
-"""For how many sets of bits an index keeps what it has found."""
+"""For how many sets of bits an index caches its selection."""
 
 
 class Matches:

@@ -17,7 +17,7 @@ from tensormagic.ir.rewriting.rules import Found, Rule
 from tensormagic.ir.rewriting.sides import Sides, exclude, read_by, sides_of
 
 _FAR = 8
-"""How many levels of what is replaced are looked at: more than any rule absorbs."""
+"""How many levels below a replaced node are searched: more than any rule absorbs."""
 
 
 def near(node: Node) -> set[Node]:
@@ -81,7 +81,7 @@ def absorbed(rule: Rule, node: Node, found: Found) -> list[Node]:
         return []
     if found.parts:
         pattern = found.parts[0][0]
-        undone = found.gives_back()  # what gives x back has nothing of the part's rounding
+        undone = found.gives_back()  # a replacement that is the variable itself has no trace of the part's rounding
         return [n for part, n in found.parts[1:] if rounds(n) and (undone or not hides(pattern, part))]
     return [n for n in inside(node, found) if rounds(n)]
 
@@ -123,7 +123,7 @@ def origins_of(node: Node, origins: Mapping[Node, Sequence[Node]], normals: Mapp
 
 
 ANY = 1
-"""The one bit of results that are read together."""
+"""The only bit, if all results are read together."""
 
 
 @dataclass
@@ -351,7 +351,7 @@ class Claims:
         own = made_by(node, found) | read
         for part in parts:
             self._made.setdefault(part, set()).update(own)
-            if found.absorbs or part in read:  # whatever other rules make of the replacement
+            if found.absorbs or part in read:  # other rules may rewrite the replacement, but this is read in any case
                 self._in.setdefault(part, []).append(found.node)
             self._in.setdefault(part, []).extend(joined)
 

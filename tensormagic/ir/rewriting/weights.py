@@ -56,7 +56,7 @@ def _spare(old: Node, needed: dict[Node, int], common: set[Node], factor: Callab
     missing = dict(needed)
     weighed = beyond = steps = 0
     order = topological([old], lambda n: n is not old and n not in common, operator.attrgetter("args"))
-    for node in reversed(order):  # each once, behind all that use it
+    for node in reversed(order):  # each node once, after all its users
         if not missing and steps >= _STEPS:
             break
         times = pool.pop(node, 0)
@@ -77,4 +77,4 @@ def _spare(old: Node, needed: dict[Node, int], common: set[Node], factor: Callab
 
 
 _STEPS = 50
-"""How many nodes of what is replaced are weighed, at least: the rest counts as light."""
+"""How many nodes of a replaced term are weighed, at least: the rest counts as light."""

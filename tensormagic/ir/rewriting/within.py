@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tensormagic.ir.node import Node
 
 _FIELD = 64
-"""How many names may be asked for: a bit each, in a field for each level."""
+"""How many names of ops rules may ask for: one bit for each, in a field for each level."""
 _LEVELS = 7
 _ALL = (1 << _FIELD * _LEVELS) - 1
 _bits: dict[str, int] = {}

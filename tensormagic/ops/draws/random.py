@@ -49,7 +49,7 @@ def _drawn(state: Any, *values: Any, **params: Any) -> tuple[Any, Any]:
 class Draw(Opaque):
     """Calls of a generator's methods."""
 
-    each_formed = True  # its expression gives both results, each in its form
+    each_formed = True  # its expression gives both results, in their forms
 
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
         params = dict(node.params)

@@ -98,9 +98,9 @@ class _Own(threading.local):
     def __init__(self) -> None:
         self.made: dict[tuple[int, bool], Any] = {}
         self.left: dict[tuple[int, bool], Words] = {}
-        self.memory: dict[bool, Words] = {}  # of the twisters
+        self.memory: dict[bool, Words] = {}  # memory of the twisters' states
         self.normal: Callable[[], tuple[int, float]] | None = (
-            None  # what reads the normal number that the legacy one has kept
+            None  # reads the normal number that the legacy twister keeps
         )
 
 
@@ -136,7 +136,7 @@ _TWISTER = KINDS.index("MT19937")
 _NO_NORMALS = {
     "random", "random_sample", "rand", "uniform", "randint", "random_integers", "tomaxint", "bytes", "choice", "permutation", "shuffle",
 }  # fmt: skip
-"""Methods of a ``RandomState`` that make no normal numbers, and so leave the one that it has kept."""
+"""Methods of a ``RandomState`` that draw no normal numbers, and so do not change the normal number that it keeps."""
 
 
 def _moved(generator: Any, before: Words, method: str, *, legacy: bool) -> Words:

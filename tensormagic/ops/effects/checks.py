@@ -32,7 +32,7 @@ from tensormagic.ops.scalars import scalar
 ERRORS: dict[str, type[Exception]] = {
     "value": ValueError,
     "overflow": OverflowError,
-    "wide": OtherWideError,  # where Python's integers do
+    "wide": OtherWideError,  # for Python integers of more than 64 bits
     "division": ZeroDivisionError,
     "index": IndexError,
     "name": UndefinedError,
@@ -58,7 +58,7 @@ def _numpy(value: Value, holds: Value, message: str, error: str, facts: str = ""
 
 _VALUE = re.compile(
     r"\{value(?::(.*?))?\}"
-)  # in a message: the first value for which the check does not hold, or what stands there
+)  # placeholder in a message: the first value for which the check fails, or a text in its place
 
 
 def of_value(otherwise: str = "") -> str:
@@ -150,7 +150,7 @@ def fits(number: Node, dtype: np.dtype[Any], error: str = "overflow") -> Node:
     return require(number, functools.reduce(scalar.logical_and, holds), message, error) if holds else number
 
 
-_LEAST = -(2**63)  # of the integers that stand for Python's
+_LEAST = -(2**63)  # the least integer that a Python integer may be
 
 
 def _not_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
@@ -173,7 +173,7 @@ def fixed(value: Node, sources: Sequence[Node]) -> Node:
     return make(FIXED, (value, *sources))
 
 
-DIFFERS = {  # by what is settled
+DIFFERS = {  # messages by the kind of assumption
     "kind": (
         "whether a result is real differs from when the code was captured: NumPy's dtype depends on the values",
         "whether a result is real may differ between the elements of a batch",

@@ -211,7 +211,7 @@ class Log:
             self.place += 1
             return self.done[self.place - 1][1]
         result = call(operands)
-        if result.object is None:  # an address is taken anew by the call that it is handed to
+        if result.object is None:  # an address is determined anew by the call that receives it
             del self.done[self.place :]
             self.done.append((call, result))
             self.place += 1

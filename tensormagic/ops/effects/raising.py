@@ -21,7 +21,7 @@ from tensormagic.ops.op import Tangent, Value, as_form
 from tensormagic.ops.opaque import Opaque, items
 from tensormagic.ops.rows import common_axis
 
-_classes: dict[str, type[BaseException]] = {}  # the user's, by how the params of a node name them
+_classes: dict[str, type[BaseException]] = {}  # the user's classes by their names in params
 _CONVERSIONS = {"": lambda v: v, "r": repr, "s": str, "a": ascii}
 
 
@@ -73,14 +73,14 @@ def argument(part: Any, details: Sequence[Any]) -> Any:
         return rest[0]
     if kind == "operand":
         return details[rest[0]]
-    if kind == "list":  # of numbers, or of arrays, in a form
+    if kind == "list":  # a list of numbers, or of arrays, in a given form
         return details[rest[0]].tolist() if rest[1] == "python" else [*details[rest[0]]]
-    if kind == "classes":  # a list of numbers, each of the class that another list says
+    if kind == "classes":  # a list of numbers, whose classes another list selects
         own = [rest[2][int(code)] for code in details[rest[1]]]
         return [as_form(np.asarray(v).astype(d), f) for v, (d, f) in zip(details[rest[0]], own, strict=True)]
     if kind == "one of":
         return argument(rest[1][int(details[rest[0]])], details)
-    if kind == "method":  # of a text
+    if kind == "method":  # a method of a text
         return getattr(argument(rest[0], details), rest[1])(*rest[2])
     if kind == "perhaps":
         return argument(rest[1], details) if details[rest[0]] else None
@@ -197,14 +197,17 @@ def behind_checks(found: Sequence[Node], values: Sequence[Node]) -> list[Node]:
     """
     inside = topological(values)
     tokens = dict.fromkeys(n.args[0] for n in inside if n.op is AFTER)
-    checks = [n for n in inside if n.op in _CHECKS and not n.type.shape]  # derivatives read arrays that are checked
+    checks = [n for n in inside if n.op in _CHECKS and not n.type.shape]  # derivatives read checked arrays themselves
     checks += [one for n in inside if any(map(_checks, _graphs(n))) for one in items(n)]
     if not tokens and not checks:
         return list(found)
     behind: list[Node] = []
     for node in found:
         read = set(topological([node]))
-        for token in (*(t for t in tokens if t not in read), *reversed(checks)):  # the first of these is computed first
+        for token in (
+            *(t for t in tokens if t not in read),
+            *reversed(checks),
+        ):  # the first check is to be computed first
             node = after(token, node)  # noqa: PLW2901 (behind one more)
         behind.append(node)
     return behind

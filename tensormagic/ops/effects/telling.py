@@ -57,7 +57,7 @@ def _print(token: Value, *details: Value, told: str, sep: str, end: str) -> Valu
     return token
 
 
-MOST_HEARD = 2**20  # characters that are kept of a run
+MOST_HEARD = 2**20  # characters of a run's output that are kept
 
 
 def _not_stacked(_node: Node, _args: Sequence[Node], _batched: Sequence[bool], _size: Size) -> Node:

@@ -15,13 +15,13 @@ from tensormagic.ops.move import CONCATENATE, RESHAPE, broadcast, expand_dims
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 
-FEW = 8  # rows that are picked one after the other: each is a pass over all
+FEW = 8  # rows that are picked one by one, each by a pass over all rows
 
 
 def place_of_extreme(node: Node) -> Node:
     """Return ``argmax`` or ``argmin`` as a minimum over the places of the extreme element, or of nan if there is one."""
     x, axes = node.args[0], node["axes"]
-    if x.op is RESHAPE and x.type.ndim == 1 and x.args[0].type.ndim > 1:  # the place in all of an array
+    if x.op is RESHAPE and x.type.ndim == 1 and x.args[0].type.ndim > 1:  # argmax of the flattened array
         x = x.args[0]
         axes = tuple(range(x.type.ndim))
     top = spread(fold(MAX if node.op is ARGMAX else MIN, x, axes), x, axes)

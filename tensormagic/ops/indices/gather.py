@@ -69,7 +69,7 @@ def _gather_numpy(x: Value, indices: Value, axis: int) -> Value:
     if np.size(x):
         return np.take(x, indices, axis=axis)
     places: Any = (*(slice(None),) * axis, np.asarray(indices, np.int64))
-    return x[places]  # np.take does not look at the indices into nothing
+    return x[places]  # np.take does not check indices into empty arrays
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -153,7 +153,7 @@ def _scattered_rows(node: Node, axes: Axes, _rows: Size) -> Found:
     if not node.op.joins:
         raise Mixed("sets places that rows name, of which the last one counts")
     if node.op is SCATTER_ADD and not is_constant_zero(node.args[0]):
-        raise Mixed("adds rows to an array")  # which is not added for each chunk: see below
+        raise Mixed("adds rows to an array")  # the base would be added once for each chunk
     return node.op.joins
 
 

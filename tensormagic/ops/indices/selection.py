@@ -135,13 +135,13 @@ def _unique_type(args: tuple[Node, ...], params: Mapping[str, Any]) -> tuple[Typ
 def _unique_numpy(x: Value, length: int, equal_nan: bool, asked: tuple[bool, bool, bool]) -> Value:
     _, first, inverse, counts = np.unique(x, True, True, True, equal_nan=equal_nan)
     inverse = inverse.reshape(np.shape(x))
-    if x.dtype.kind in "fc" and not asked[0]:  # of the zeros, the one that NumPy's call keeps: its sort is not stable
+    if x.dtype.kind in "fc" and not asked[0]:  # NumPy's call decides which zero stays, as its sort is not stable
         options: dict[str, Any] = {"return_inverse": asked[1], "return_counts": asked[2], "equal_nan": equal_nan}
         kept: Any = np.unique(x, **options)
         kept = (kept[0] if any(asked) else kept)[inverse]
         like = (np.signbit(x.real) == np.signbit(kept.real)) & (np.signbit(x.imag) == np.signbit(kept.imag))
         places = np.flatnonzero(like)[::-1]
-        first[inverse[places]] = places  # the last one stored stays
+        first[inverse[places]] = places  # the last store to a place remains
     return first, inverse, counts
 
 

@@ -98,7 +98,7 @@ def _build(op: Opaque, x: Node, axis: int | None, kind: str | None, stable: bool
     if axis is None:
         x, axis = reshape(x, (x.type.size,)), -1
     if op is ARGSORT and not x.type.ndim:
-        x = reshape(x, (1,))  # as NumPy does, though only here
+        x = reshape(x, (1,))  # as NumPy does, only for this function
     if not x.type.ndim:
         raise AxisError(f"axis {axis} is out of bounds for array of dimension 0")
     return make(op, (x,), axis=normalise_axis(axis, x.type.ndim), kind="stable" if stable else kind)

@@ -12,7 +12,7 @@ from tensormagic.ops.indices.selection import PLACES
 from tensormagic.ops.move import BROADCAST, RESHAPE, broadcast
 from tensormagic.ops.pointwise import Pointwise
 
-_LIMIT = 200  # nodes that are looked at
+_LIMIT = 200  # nodes that are searched
 
 
 def unselected(value: Node, places: Node, axis: int, size: Size) -> Node | None:
@@ -30,7 +30,9 @@ def unselected(value: Node, places: Node, axis: int, size: Size) -> Node | None:
     for node in order:
         stretched = node.op is BROADCAST and not _renames(node) and node.type.ndim >= rank - axis
         if stretched and node.type.shape[axis - rank] not in {1, *counts}:
-            return None  # to a size that is not the number of places as it is written: the store compares the two
+            return (
+                None  # the broadcast is to a size written otherwise than the number of places, which a store compares
+            )
         found[node] = of_all(node, found.get, places, axis - rank, size)
         if found[node] is None:
             return None

@@ -38,7 +38,9 @@ def _adjugate_numpy(a: Value, *directions: Value) -> Value:
 
     def others(
         s: Value,
-    ) -> Value:  # for each number the product of the others; in here, since this is shown as one function
+    ) -> (
+        Value
+    ):  # the product of the others, for each number; nested, since the source of this function is shown by itself
         before, after = np.ones_like(s), np.ones_like(s)
         before[..., 1:] = np.cumprod(s[..., :-1], axis=-1)
         after[..., :-1] = np.cumprod(s[..., :0:-1], axis=-1)[..., ::-1]
@@ -53,7 +55,7 @@ def _adjugate_numpy(a: Value, *directions: Value) -> Value:
         moved = adjoint_u @ direction @ v
         pairs = np.zeros(
             (*s.shape, count), s.dtype
-        )  # for each pair the product of the others; 0 for a number with itself
+        )  # the product of the others, for each pair; 0 for a number with itself
         for k in range(count):
             rest = s.copy()
             rest[..., k] = 1
@@ -72,7 +74,7 @@ def _adjugate_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
         return None if t is None else make(ADJUGATE, (a, t))
     direction, moved = node.args[1], tangents[1]
     terms = [] if moved is None else [make(ADJUGATE, (a, moved))]
-    if t is not None:  # the second derivative is by the inverse
+    if t is not None:  # the second derivative uses the inverse
         whole, change, inverse = make(ADJUGATE, (a,)), make(ADJUGATE, (a, t)), inv(a)
         turned_inverse = matmul(matmul(inverse, t), inverse)
         terms.append(_spread(inverse, trace_of_product(change, direction)))
@@ -87,7 +89,7 @@ def _spread(x: Node, factor: Node) -> Node:
 
 
 def _adjugate_back(node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
-    del linear  # in the direction alone
+    del linear  # it is linear in the direction only
     return [None, swap(make(ADJUGATE, (node.args[0], swap(cotangent))))]
 
 

@@ -22,7 +22,7 @@ def _type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
 
 def _numpy(a: Value) -> Value:
     array = np.asarray(a)
-    return np.matmul(array.swapaxes(-1, -2), array)  # one array on both sides: NumPy calls the symmetric product
+    return np.matmul(array.swapaxes(-1, -2), array)  # with one array on both sides NumPy calls BLAS's symmetric product
 
 
 def _tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:

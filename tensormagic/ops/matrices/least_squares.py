@@ -88,7 +88,7 @@ def _x_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 _RANK = {
     "np.polyfit": "Polyfit may be poorly conditioned"
-}  # what NumPy says of a matrix without full rank, by who asks
+}  # NumPy's and SciPy's messages for a matrix without full rank, by the function that was called
 
 
 def _warns(a: Value, b: Value, rcond: float | None, asked_by: str = "") -> tuple[str, type[Warning]] | None:

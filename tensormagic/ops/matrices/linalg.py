@@ -107,7 +107,7 @@ def _ill_conditioned(a: Value, *b: Value, asked_by: str = "") -> tuple[str, type
     factors, _, singular = factor(a)
     if singular or estimate(factors, np.linalg.norm(a, 1))[0] >= np.finfo(a.dtype).eps:
         return None
-    with warnings.catch_warnings(record=True) as found:  # in the words of the version that is there
+    with warnings.catch_warnings(record=True) as found:  # to get the message in the words of the installed version
         warnings.simplefilter("always")
         getattr(scipy.linalg, asked_by.rpartition(".")[2])(a, *b)
     return next(((str(w.message), w.category) for w in found), None)
@@ -376,7 +376,7 @@ def _svd_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]
     rows, columns, sizes = as_row(s), as_column(s), resolved(s, s)
     turn_u = turned(scaled(inner, rows) + scaled(adjoint(inner), columns), gaps, SINGULAR_VECTORS)
     turn_v = turned(scaled(inner, columns) + scaled(adjoint(inner), rows), gaps, SINGULAR_VECTORS)
-    if inner.type.dtype.kind == "c":  # the phases, given to u alone
+    if inner.type.dtype.kind == "c":  # the phases, attributed to u alone
         phase = astype(over(imag(diagonals(inner)), sizes, NULL_VECTORS), inner.type.dtype) * 1j
         turn_u = turn_u + where(mask(inner, equal), broadcast(as_row(phase), inner.type.shape), 0)
     change_u = matmul(u, turn_u) + _outside(right - matmul(u, inner), m, sizes)

@@ -21,7 +21,7 @@ from tensormagic.ops.opaque import Opaque
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.tangents import total
 
-OF_REAL = -2  # in the place of a site: the complex matrix is known to be a real one
+OF_REAL = -2  # in place of a site: the complex matrix is known to be real
 NAMES = ("expm", "logm", "sqrtm", "sinm", "cosm", "tanm", "sinhm", "coshm", "tanhm")
 
 
@@ -50,7 +50,7 @@ def _numpy(a: Value, *directions: Value, name: str, site: int = -1) -> Value:
     result = np.empty(a.shape, a.dtype)
     taken = (
         site != -1 and a.dtype.kind == "c"
-    )  # the numbers of a real matrix: SciPy takes another root of these than of complex ones
+    )  # the parts of a real matrix: SciPy takes another root of real matrices than of complex ones
     real = taken and site >= 0 and not directions and a.size > 0
     for k in np.ndindex(a.shape[:-2]) if n else ():
         if directions and name in {"sqrtm", "logm"} and _is_singular(a[k]):
@@ -125,7 +125,7 @@ def _tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 def _back(node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
     a, *directions = node.args
     found: list[Tangent] = [None]
-    for k, wanted in enumerate(linear[1:]):  # at the matrix itself: of the transposed one another root may be taken
+    for k, wanted in enumerate(linear[1:]):  # at the matrix itself, as another root may be taken of its transpose
         others = [e for j, e in enumerate(directions) if j != k]
         own = swap(make(MATRIX_FUNCTION, (a, *others, swap(cotangent)), **node.params)) if wanted else None
         found.append(own)

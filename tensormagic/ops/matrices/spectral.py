@@ -275,7 +275,7 @@ def _pencil_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, .
     if inner is None:
         return None, None
     turn = turned(inner, gaps_between(values), EIGENVECTORS)
-    if second is not None:  # the vectors stay orthonormal in the second matrix
+    if second is not None:  # the vectors stay orthonormal with respect to the second matrix
         turn = turn - where(mask(second, equal), second / 2, 0)
     return real_part(diagonals(inner)), matmul(vectors, turn)
 

@@ -52,7 +52,7 @@ class _Branch:
     graph: Graph
     operands: Sequence[Node]
     symbols: Mapping[Any, Size]
-    types: tuple[Type, ...]  # of the results, from outside
+    types: tuple[Type, ...]  # the types of the results, in sizes outside
 
     def knows(self, inner: Size, outer: Size) -> bool:
         """Return whether a size of the graph must equal ``outer``, since operands must fit where the graph runs."""

@@ -17,7 +17,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ops.rows import Mixed
 
 Axis = Callable[[Node, list[Any]], Any]
-"""The axis of rows in a node for those of its operands; None for what is the same for all rows; raises :class:`Mixed`."""
+"""A function from the axes of rows in the operands to that in the node; None means the same for all rows; raises :class:`Mixed`."""
 
 TOGETHER = "goes on for all rows as long as any one does"
 _SPREADS = frozenset({"reshape", "broadcast", "transpose", "stop_gradient"})

@@ -68,7 +68,7 @@ class Repeat(Region):
         carried = args[first : first + params["carries"]]
         symbols, guards = matched(unindexed(params["body"], first), args[first:], self.name)
         for p in params["body"].parameters[first : first + params["carries"]]:
-            symbols.pop(p, None)  # differs from iteration to iteration
+            symbols.pop(p, None)  # it differs between iterations
         own = [p.type for p in params["body"].parameters[first : first + params["carries"]]]
         entry = [Type(t.dtype, a.type.shape, t.form) for t, a in zip(own, carried, strict=True)]
         types = result_types(params["body"], symbols)
@@ -97,7 +97,9 @@ class Repeat(Region):
             axes_of_lanes(node["test"], node["body"], goes_on, node.args, own, rows, self.name)
             return packed_axes(own[:carries])
         found: list[Any] = []
-        while found != own[:carries]:  # what begins with zeros, and becomes a sum over rows, is one from the beginning
+        while (
+            found != own[:carries]
+        ):  # a carry that begins with zeros, and becomes a sum over rows, counts as a sum from the beginning
             found = axes_of_results(unindexed(node["body"], first), node.args[first:], own, rows, self.name)
             for k, (before, after) in enumerate(zip(own[:carries], found, strict=True)):
                 if before == after:
@@ -130,7 +132,7 @@ class Repeat(Region):
                 *state,
                 *others,
             ]
-            sizes, _ = matched(body, given, self.name)  # what else holds was checked where the loop was made
+            sizes, _ = matched(body, given, self.name)  # the other conditions were checked when the loop was made
             state = instantiated(body.results, dict(zip(body.parameters, given, strict=True)), sizes)
         return tuple(state[:carries])
 
@@ -148,7 +150,7 @@ class Repeat(Region):
             turning.loops.pop()
         return state
 
-    # evaluation: what only ``values`` holds belongs to the loop
+    # evaluation: arrays that only ``values`` holds may be stored into
 
     def consume(self, node: Node, values: list[Value], size: Callable[[Size], int]) -> Value:
         del size
@@ -172,7 +174,7 @@ class Repeat(Region):
         body, first = node["body"], int(self.counted)
         test = None if first else node["test"]
         loop = self, test, body, len(state)
-        known = _runs.get(loop, 0)  # the function, or how often that was interpreted
+        known = _runs.get(loop, 0)  # the compiled function, or how often the loop was interpreted
         if is_plain() and (callable(known) or (count or 0) + known > FEW):
             return _run_of(*loop)(state, constants, iteration, count)
         iterations, tests = Iterations(first + len(state)), Iterations(len(state))
@@ -375,8 +377,8 @@ def _written(op: Repeat, test: Graph | None, body: Graph, carries: int) -> Calla
     return text.function("run", "state, constants, iteration, count")
 
 
-MOST_APART = 4000  # nodes of iterations that are written one after the other, where rows are split
-FEW = 8  # iterations that are interpreted: a text takes longer to make
+MOST_APART = 4000  # nodes of iterations that are unrolled when rows are split
+FEW = 8  # iterations that are interpreted, as making a text takes longer
 
 LOOP = Repeat(name="loop", counted=True, doc="A graph repeated a number of times on its own results.")
 WHILE = Repeat(name="while", counted=False, doc="A graph repeated on its own results as long as another one says so.")

@@ -45,7 +45,7 @@ from tensormagic.ops.regions.region import (
 from tensormagic.ops.update import set_at
 
 PUSHED, PULLED, OWN = "d_", "v_", "f_"
-FRAMES = 16  # of Python's that a call takes here, at most
+FRAMES = 16  # Python frames of one call, at most
 
 
 @dataclass

@@ -60,7 +60,7 @@ def matched(graph: Graph, operands: Sequence[Node], what: str) -> tuple[dict[Any
     symbols.update(
         (p, size) for p, o in zip(graph.parameters, operands, strict=True) if (size := size_of(o)) is not None
     )
-    # what depends on data is checked where the region runs
+    # data-dependent sizes are checked where the region runs
     return symbols, [g for g in guards if not (nodes_of(g[0]) or nodes_of(g[2]) or (g[1] == "==" and g[0] == g[2]))]
 
 

@@ -77,7 +77,7 @@ def _axis(node: Node, axes: list[Any], own: Symbol | None, count: Size) -> Any:
     if node.op in {SIZE, PARAMETER} or (
         node.op is IOTA and missing_rows(node["shape"][node["axis"]], count) is not None
     ):
-        raise Mixed(COUNTS)  # an index below their number, too
+        raise Mixed(COUNTS)  # also for an index below the number of rows
     try:
         found = axis_of_rows(node, axes, count)
     except Mixed as error:

@@ -15,7 +15,7 @@ from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant_value
 from tensormagic.ops.scalars.scalar import add, multiply, power
 
-_DEEPEST = 3  # how many products are looked through for a factor
+_DEEPEST = 3  # how many nested products are searched for a factor
 _MOVES = frozenset(["broadcast", "reshape", "slice", "transpose"])
 _OPENED = frozenset(["divide", "multiply", "sqrt", "square"])
 

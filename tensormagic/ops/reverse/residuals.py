@@ -106,7 +106,9 @@ def restored(
         Other replacements of nodes.
     """
     new = dict(known or {})
-    for k, value in sorted(enumerate(saved), key=lambda item: item[1].type.ndim):  # shapes mention integers
+    for k, value in sorted(
+        enumerate(saved), key=lambda item: item[1].type.ndim
+    ):  # larger values last: their shapes mention integers
         sizes = {
             n: size for s in value.type.shape for n in nodes_of(s) if n in new and (size := as_size(new[n])) is not None
         }

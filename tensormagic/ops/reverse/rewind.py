@@ -118,7 +118,7 @@ def _common_mask(output: Node, total: Node) -> tuple[Node, bool] | None:
     return found.pop() if len(found) == 1 else None
 
 
-Touch = Callable[[Node], Node]  # from where something had been added to where it has been, then
+Touch = Callable[[Node], Node]  # from a mark of the changed elements before an addition to the mark after it
 
 
 def _touching(output: Node, total: Node) -> list[Touch] | None:
@@ -202,12 +202,12 @@ class Rewind:
         self.operands = node.args[self.first :]
         self.sizes, _ = matched(unindexed(self.body, self.first), self.operands, node.op.name)
         for p in self.own[: self.carries]:
-            self.sizes.pop(p, None)  # differs from iteration to iteration
+            self.sizes.pop(p, None)  # it differs between iterations
         self.counter = None if self.counted else self._counter()
         flags = [w and p.type.inexact for w, p in zip(wanted[self.first :], self.own, strict=True)]
         self.newest = stand_in(
             "newest", Type(np.dtype(bool), (), "scalar")
-        )  # whether an iteration of the way back is the first
+        )  # whether an iteration of the backward loop is the first one
         self.back, self.fixed, self.replaced = self._active([k for k, flag in enumerate(flags) if flag])
 
     def _counter(self) -> int | None:
@@ -251,7 +251,7 @@ class Rewind:
                 pending += node.args
         return {k for k in moving if self.own[k] in needed}
 
-    # the body, backwards
+    # the backward pass of the body
 
     def pulled(self) -> Pulled:
         """Return the recording loop, and the cotangents."""
@@ -305,7 +305,7 @@ class Rewind:
             return found, outputs, []
         found, outputs = self._pulled_through(pulled, totals, wrt, {k: m for k, (_, m) in marks.items()})
         after = self._left_out(outputs, marks, list(marks))
-        begin = {k: marked(starts[k], self.operands[k]) for k in marks}  # in the sizes that are known outside
+        begin = {k: marked(starts[k], self.operands[k]) for k in marks}  # in sizes known outside
         return found, outputs, [(m, begin[k], marked(after.get(k), m)) for k, (_, m) in marks.items()]
 
     def _left_out(

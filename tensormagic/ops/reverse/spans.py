@@ -23,7 +23,7 @@ from tensormagic.ops.regions.loops import LOOP
 from tensormagic.ops.regions.region import graph_over
 from tensormagic.ops.reverse.residuals import bytes_of
 
-MOST_BYTES = 16 << 20  # that a loop records without being divided
+MOST_BYTES = 16 << 20  # bytes of records of a loop that is not divided into blocks
 FEWEST_ITERATIONS = 64
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tensormagic.ir.node import Node
 from tensormagic.ops.leaf import constant_value, is_constant_zero
 
-# What keeps an element, or adds up elements: zero only where all that it is made of are zero.
+# Ops that move or add elements: an element of the result is zero only if all its operands are.
 _SAME = frozenset({"form", "astype", "require", "sum", "cumsum", "max", "positive", "gather"})
-_MOST = 64  # nodes that are looked at
+_MOST = 64  # nodes that are searched
 
 
 def is_sum_of_squares(node: Node) -> bool:
@@ -38,7 +38,7 @@ def is_sum_of_squares(node: Node) -> bool:
 
 
 def _is_square(node: Node) -> bool:
-    if node.op.name == "real" and node.args[0].op.name == "multiply":  # of a number times its conjugate
+    if node.op.name == "real" and node.args[0].op.name == "multiply":  # a number times its conjugate
         first, second = node.args[0].args
         return any(b.op.name == "conjugate" and b.args[0] is a for a, b in ((first, second), (second, first)))
     if node.op.name in {"square", "multiply", "power", "contract"} and node.args[0].type.dtype.kind != "f":

@@ -24,10 +24,10 @@ from tensormagic.ops.scalars.scalar import greater, logical_and, logical_or, not
 from tensormagic.ops.update import SET
 
 Apply = Callable[[Node, Node], Node]
-DEEPEST = 6  # how many operations a search goes down: more than derivatives put between a selection and a product
+DEEPEST = 6  # how many operations are searched: more than derivatives have between a selection and a product
 _REGIONS = frozenset(["item", "cond", "call", "checkpoint", "loop"])
-MOST_STORES = 64  # how many stores, one after the other, are looked through
-MOST_PARTS = 16  # how many parts of one sum are told apart
+MOST_STORES = 64  # how many consecutive stores are searched
+MOST_PARTS = 16  # how many parts of one sum are distinguished
 
 
 @dataclass(frozen=True)
@@ -353,7 +353,7 @@ def _of_scatter(node: Node, search: Search) -> Node | None:
     if before is None:
         return None
     added = support(part, search)
-    operation = SCATTER_SET if added is None else SCATTER_MAXIMUM  # of truth values, the larger is the disjunction
+    operation = SCATTER_SET if added is None else SCATTER_MAXIMUM  # the maximum of truth values is their disjunction
     return make(operation, (before, indices, _or_all(added, part)), **node.params)
 
 

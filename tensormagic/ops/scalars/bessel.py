@@ -7,7 +7,7 @@ from tensormagic.ops.scalars.scalar import sign
 from tensormagic.ops.scalars.special import real_function
 
 _ORDERS = ((0.0, 1.0, 2.0, 3.0),)
-"""At which derivatives are tested."""
+"""The orders at which derivatives are tested."""
 
 j0 = real_function("j0", lambda _out, x: -j1(x), "The Bessel function of the first kind of order 0.")
 j1 = real_function("j1", lambda _out, x: (j0(x) - jv(2, x)) / 2, "The Bessel function of the first kind of order 1.")

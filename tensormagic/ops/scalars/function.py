@@ -59,5 +59,5 @@ def typed(number: float, x: Node) -> Node:
 
 
 def one_like(x: Node) -> Node:
-    """1, in the dtype of ``x``, as a scalar."""
+    """Return 1, in the dtype of ``x``, as a scalar."""
     return typed(1, x)

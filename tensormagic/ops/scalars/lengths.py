@@ -53,7 +53,7 @@ def _log_hypot(x: Value, y: Value) -> Value:
 
 def _body(x: Node, y: Node) -> Node:
     dtype = x.type.dtype
-    if dtype.itemsize < 8:  # whose squares have all their digits in the wider one
+    if dtype.itemsize < 8:  # whose squares are exact in the wider float
         return astype(_body(astype(x, np.float64), astype(y, np.float64)), dtype)
     return _log_length(x, y, scalar, dtype)
 

@@ -1,7 +1,7 @@
 """The scalar functions that a float loop is made of: one record each, with its derivative and its loop code."""
 
 # pyright: reportUnusedImport=false
-# Scalar functions are imported from here, in whichever file they stand.
+# Scalar functions are imported from here, whichever file defines them.
 from __future__ import annotations
 
 import operator
@@ -74,7 +74,7 @@ from tensormagic.ops.tangents import multiply_by
 
 def _power_partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
     exponent, squares = constant_value(y), is_sum_of_squares(x)
-    if exponent is not None and not squares and exponent.all():  # no exponent is 0
+    if exponent is not None and not squares and exponent.all():  # all exponents are nonzero
         by_base = multiply(y, power(x, subtract(y, 1)))
     else:
         flat = logical_and(equal(x, 0), less(y, 1) if squares else equal(y, 0))
@@ -91,7 +91,7 @@ power = scalar_op(
     weight=40,
     steep=True,
     infix="**",
-    raises=lambda node: node.type.dtype.kind in "iu",  # to a negative power
+    raises=lambda node: node.type.dtype.kind in "iu",  # raises for negative exponents
     source="power({0}, {1})",
     complex_source="complex_power({0}, {1})",
     partials=_power_partials,

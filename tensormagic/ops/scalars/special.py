@@ -48,7 +48,7 @@ def by_the_last(name: str, partial: Callable[..., Node], fixed: int) -> Callable
 
 
 SHAPES = ((0.7, 1.0, 2.5, 3.0), (2.0, 1.5, 0.8, 3.0), (1.5, 2.0, 3.0, 2.5))
-"""Values of parameters above 0, at which derivatives are tested."""
+"""Positive values of parameters at which derivatives are tested."""
 
 
 def real_function(name: str, partials: Callable[..., Any], doc: str, **fields: Any) -> Pointwise:
@@ -152,7 +152,7 @@ erfc = scalar_op(
 erfcx = real_function("erfcx", lambda out, x: 2 * x * out - 2 / _ROOT_PI, "exp(x*x) erfc(x), without overflow.")
 
 
-_FAR = 8  # from here on the asymptotic series of erfc has all digits
+_FAR = 8  # from here on the asymptotic series of erfc is accurate
 
 
 def _log_erfc_numpy(x: Value) -> Value:
@@ -168,7 +168,7 @@ def _log_erfc_body(x: Node) -> Node:
 
     For large x it is the series of ``1 - t + 3 t**2 - 15 t**3 ...``, ``t = 1 / (2 x**2)``.
     """
-    if x.type.dtype == np.float16:  # in which erfc(4) is 0
+    if x.type.dtype == np.float16:  # the range of float16 ends where erfc(4) is rounded to 0
         return astype(_log_erfc_body(astype(x, np.float32)), np.float16)
     far = where(less(x, _FAR), _FAR, x)
     t = 0.5 / far / far
@@ -314,7 +314,7 @@ zeta = real_function(
     "The Hurwitz zeta function.",
     fixed=((2.0, 3.0, 2.5, 4.0),),
     arity=2,
-    dtypes=real_loops("huber"),  # zeta is a function around a ufunc with the same loops
+    dtypes=real_loops("huber"),  # zeta is a Python function over a ufunc with the same loops
     domain=(0.1, INF),
 )
 

@@ -31,13 +31,13 @@ class _Carry:
     """A carry whose inner part is read, put into a frame of zeros, and stored anew, by its number."""
 
     number: int
-    store: Node  # what stores the inner part, below what is added to the rim
+    store: Node  # the store of the inner part, before additions to the rim
     inner: Node  # the part as it is read
-    frame: Node  # that part in the middle of zeros
+    frame: Node  # the inner part in the middle of zeros
 
 
 def framed(results: Sequence[Node]) -> dict[Node, Node]:
-    """Replacements for the results of loops that carry such arrays."""
+    """Return replacements for the results of loops that carry such arrays."""
     goals: dict[Node, Node] = {}
     for node in topological(results):
         if node.op is LOOP:

@@ -24,11 +24,11 @@ from tensormagic.transform.loops.stacks import loops_of
 from tensormagic.transform.loops.stored_places import Places, bare, is_inside, places_of
 
 _LEAST = 200
-"""Iterations, where that is known: one more carry takes as long as what fewer of them win."""
+"""Loops known to have fewer iterations are left: one more carry costs as much as they would gain."""
 
 
 def handed_on(results: Sequence[Node]) -> dict[Node, Node]:
-    """Replacements for the results of loops that store elements only for the next iteration, or for no reader."""
+    """Return replacements for the results of loops that store elements only for the next iteration, or for no reader."""
     for loop, ends in loops_of(results).items():
         every = items(loop)
         read = {every.index(end) for end in ends}

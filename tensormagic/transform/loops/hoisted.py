@@ -26,11 +26,11 @@ from tensormagic.transform.loops.iterations import Iterations
 from tensormagic.transform.loops.stacks import loops_of
 
 _FUNCTION = 20
-"""The weight of functions that are several times as quick where elements are computed together."""
+"""The weight of functions that are several times as fast when many elements are computed together."""
 
 
 def hoisted(results: Sequence[Node]) -> dict[Node, Node]:
-    """Replacements for the results of loops that compute functions of numbers which do not depend on their carries."""
+    """Return replacements for the results of loops that compute functions of numbers which do not depend on their carries."""
     goals: dict[Node, Node] = {}
     for loop in loops_of(results):
         iterations = size_of(loop.args[0])

@@ -30,7 +30,7 @@ SILENT = frozenset(("leaf", "pointwise", "move", "fold", "contract"))
 
 
 def at_once(results: Sequence[Node], *, real: bool = False) -> dict[Node, Node]:
-    """Replacements for the results of loops whose iterations are independent, if they cost no more.
+    """Return replacements for the results of loops whose iterations are independent, if they cost no more.
 
     Before rules of the level ``real``, products do not count: a sum of products becomes a product of sums.
     """

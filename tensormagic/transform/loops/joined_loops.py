@@ -22,7 +22,7 @@ from tensormagic.ops.regions.loops import LOOP, unindexed
 from tensormagic.ops.regions.region import graph_over, instantiated, matched, stand_in, witnesses
 from tensormagic.transform.loops.stacks import loops_of
 
-_KINDS = {"leaf", "move", "pointwise", "update"}  # none of them raises, so that it does not matter which loop is first
+_KINDS = {"leaf", "move", "pointwise", "update"}  # none of them raises, so the order of the loops does not matter
 _MOST = 200  # nodes of both iterations
 
 

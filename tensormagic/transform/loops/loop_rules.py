@@ -17,7 +17,7 @@ from tensormagic.ops.opaque import ITEM
 from tensormagic.transform.following import followed
 
 Goals = Mapping[Node, Node]
-"""What takes the place of nodes."""
+"""Nodes, mapped to their replacements."""
 
 
 def _rule(name: str, level: str, *, quiet: bool = False, extends: str = "") -> Rule:
@@ -133,4 +133,4 @@ OF_LOOPS = (
     *(FRAMES, NEIGHBOURS, HANDED_ON, ONE_READ, NARROWED, UNITED, MERGED, JOINED, SHARED),
     *(STRETCHED, TIDIED, WAITS),
 )
-"""What is done to loops, in the order of documentation."""
+"""All rewrites of loops, in the order of documentation."""

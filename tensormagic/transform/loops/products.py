@@ -23,8 +23,8 @@ from tensormagic.ops.opaque import items
 from tensormagic.ops.regions.loops import LOOP, unindexed
 from tensormagic.ops.regions.region import graph_over, instantiated, matched, stand_in
 
-_MOST = 2  # times as many operations as the iterations take, at most
-_LEAST = 2**10  # multiplications: fewer are computed as quickly where they stand
+_MOST = 2  # how many times as many operations the whole product may take as the iterations
+_LEAST = 2**10  # multiplications: fewer are computed as quickly within the loop
 
 Triple = tuple[Size, Size, int]
 
@@ -38,7 +38,7 @@ class _Part(NamedTuple):
 
 
 def at_once_before(regions: Iterable[Node]) -> dict[Node, Node]:
-    """Replacements for the results of loops whose iterations multiply slices of constant arrays."""
+    """Return replacements for the results of loops whose iterations multiply slices of constant arrays."""
     goals: dict[Node, Node] = {}
     for loop in regions:
         if loop.op is LOOP:
@@ -56,7 +56,7 @@ def _with_products(loop: Node) -> dict[Node, Node]:
     fixed = dict(zip(own[first:], operands[first:], strict=True))
     changing = following(body, own[:first])
     sizes, _ = matched(unindexed(body, 1), operands[1:], "loop")
-    room = max((elements(a) for a in operands[1:]), default=0)  # what there is anyway
+    room = max((elements(a) for a in operands[1:]), default=0)  # memory that is in use anyway
     new: dict[Node, Node] = {}
     for node in body.nodes:
         parts = _parts(node, own[0], changing)

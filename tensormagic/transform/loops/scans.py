@@ -39,12 +39,12 @@ _SCANS: dict[Operation, tuple[Op, float]] = {
     maximum: (CUMMAX, -np.inf),
     minimum: (CUMMIN, np.inf),
 }
-"""The functions that join what is carried with a value: what does so along an axis, and the number that changes nothing."""
-_SAME_BITS = frozenset((add, multiply))  # of two zeros an extreme may be either one
+"""The functions that combine a carry with a value: each with its scan along an axis, and its neutral number."""
+_SAME_BITS = frozenset((add, multiply))  # of two zeros, an extremum may return either one
 
 
 def scanned(results: Sequence[Node], rounded: Collection[str] | None) -> dict[Node, Node]:
-    """Replacements for arrays in which loops store running sums and the like, place by place.
+    """Return replacements for arrays in which loops store running sums and the like, place by place.
 
     Parameters
     ----------
@@ -100,13 +100,15 @@ class _Loop:
         self.outside = {*loop.args}
         self.carries: dict[Node, _Carry] = {}
         self.stores: dict[int, Places] = {}
-        self.befores: dict[int, Node] = {}  # for stores that the next iteration reads, what it reads
+        self.befores: dict[
+            int, Node
+        ] = {}  # for arrays whose previous element the next iteration reads: a stand-in for that element
         self.stacks: dict[Node, Node | None] = {}
 
     def goals(self, ends: Iterable[Node]) -> dict[Node, Node]:
-        """Replacements for those of ``ends`` that need no loop."""
+        """Return replacements for those of ``ends`` that need no loop."""
         if not self.ends:
-            return {}  # an iteration has sizes of its own
+            return {}  # sizes differ between iterations
         every = list(items(self.loop))
         read = {every.index(end) for end in ends}
         self._note_carries()
@@ -117,14 +119,14 @@ class _Loop:
             if last is not None:
                 found[k] = last
         rest = self._reached([self.ends[k] for k in read - found.keys()])
-        if rest & scans:  # which would be computed twice
+        if rest & scans:  # these scans would be computed twice
             found = {k: new for k, new in found.items() if not self._reached([self.ends[k]]) & scans}
         return {every[k]: new for k, new in found.items() if new.type == every[k].type and self._pays(k, scans)}
 
     def _pays(self, k: int, scans: set[Node]) -> bool:
         """Return whether a result without the loop is as fast as in one compiled loop; a scan is stored before functions of it."""
         if k not in self.stores:
-            return True  # the last of what is there
+            return True  # the last value of the scan
         direct = self.stores[k].step > 0 and bare(self._value(k)) in {bare(self.carries[s].next) for s in scans}
         used = self._reached([self.ends[k]])
         values = [self.ends[k], *(self.carries[s].next for s in used)]
@@ -142,7 +144,7 @@ class _Loop:
                     stack.append(self.carries[n].next)
         return found
 
-    # what is carried
+    # carries
 
     def _note_carries(self) -> None:
         """Record the next value of each carry, and for stored places what the next iteration reads."""
@@ -236,7 +238,9 @@ class _Loop:
         stack = reshape(stack, (self.iterations, *(s for s in stack.type.shape[1:] if s != 1)))
         known = constant_value(start.args[0] if start.op is FORM else start)
         if known is not None and bool(np.all(known == nothing)):
-            if scan.op is add and self.rounded is not None and not np.signbit(known).all():  # no sum is -0.0
+            if (
+                scan.op is add and self.rounded is not None and not np.signbit(known).all()
+            ):  # the result of a sum from 0.0 is never -0.0
                 stack = add(stack, broadcast(constant(known.dtype.type(0)), stack.type.shape))
             return row(along, stack, (0,))
         first = scan.op(reshape(start, (1, *stack.type.shape[1:])), _rows(stack, 0, 1))  # type: ignore[operator]
@@ -295,8 +299,8 @@ class _Loop:
 
 
 _FUNCTION = 20
-"""The weight of functions that are several times as quick where elements are computed together."""
-_LEAST = 4  # bytes of a number: shorter ones are added up in longer ones
+"""The weight of functions that are several times as fast when many elements are computed together."""
+_LEAST = 4  # bytes of a number: shorter ones are accumulated in longer ones
 
 
 def _all(node: Node) -> Slices:

@@ -23,7 +23,7 @@ from tensormagic.ops.reverse.tape import is_tape
 from tensormagic.ops.scalars.scalar import stop_gradient, where
 from tensormagic.ops.update import zeros_like
 
-_MASKED = {RESHAPE, TRANSPOSE, SUM}  # a cotangent that a condition masks is seen to be masked through these
+_MASKED = {RESHAPE, TRANSPOSE, SUM}  # ops through which the search for masked cotangents looks
 
 
 def harmless(graph: Graph) -> bool:

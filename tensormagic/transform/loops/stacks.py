@@ -22,7 +22,7 @@ from tensormagic.ops.update import SET
 from tensormagic.transform.loops.stored_places import bare
 
 _SILENT = {"leaf", "pointwise", "move", "fold", "contract", "update"}
-"""Kinds of ops that raise nothing: iterations that nothing is read of may be left out."""
+"""Kinds of ops that raise nothing, so that iterations whose results nobody reads may be left out."""
 
 
 def loops_of(results: Sequence[Node]) -> dict[Node, list[Node]]:
@@ -50,7 +50,7 @@ class _Read:
 
 
 def unstacked(results: Sequence[Node]) -> dict[Node, Node]:
-    """Replacements for reads of single iterations from a stack that a loop stores."""
+    """Return replacements for reads of single iterations from a stack that a loop stores."""
     used = users(topological(results))
     for loop, ends in loops_of(results).items():
         iterations = size_of(loop.args[0])
@@ -111,7 +111,7 @@ def _carried(loop: Node, read: _Read) -> dict[Node, Node]:
 
 
 def united(results: Sequence[Node]) -> dict[Node, Node]:
-    """Replacements for the results of loops that carry the same value twice."""
+    """Return replacements for the results of loops that carry the same value twice."""
     for loop in loops_of(results):
         body: Graph = loop["body"]
         own = body.parameters[1 : 1 + loop["carries"]]

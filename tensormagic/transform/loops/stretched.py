@@ -15,7 +15,7 @@ from tensormagic.ops.regions.region import graph_over, stand_in
 
 
 def stretched(regions: Iterable[Node]) -> dict[Node, Node]:
-    """Replacements for the results of regions with one graph whose operands include broadcast numbers."""
+    """Return replacements for the results of regions with one graph whose operands include broadcast numbers."""
     found = {node: graphs for node in regions if len(graphs := _graphs(node)) == 1}
     return {old: new for node, ((name, graph),) in found.items() for old, new in _within(node, name, graph).items()}
 

@@ -53,7 +53,7 @@ class _Loop:
         within = self.index.params.get("within") or (None, None)
         last: Size = -1 if within[1] is None else within[1]
         known = isinstance(last, int) or bare_symbol(last) is not None
-        self.inside: Size = last if known else -1  # how many iterations there are, in the sizes of the body
+        self.inside: Size = last if known else -1  # the number of iterations, in the sizes of the body
 
     def read_by_iteration(self, value: Node) -> Turned | None:
         """Return the constant array of which ``value`` is the iteration's slice, or None for another value."""
@@ -79,7 +79,7 @@ class _Loop:
 
 
 def summed_after(node: Node) -> dict[Node, Node]:
-    """Replacements for the results of a loop that sums products over its iterations; empty if it does not."""
+    """Return replacements for the results of a loop that sums products over its iterations; empty if it does not."""
     if node.op is not LOOP:
         return {}
     iterations = size_of(node.args[0])
@@ -107,7 +107,7 @@ class _Sums:
 
     def __init__(self, loop: _Loop) -> None:
         self.loop = loop
-        self.stacked: dict[Node, bool] = {}  # values of an iteration that get a stack, and whether it goes backwards
+        self.stacked: dict[Node, bool] = {}  # values that are stacked for all iterations, and whether in reverse order
         self.taken: dict[int, list[tuple[Node, Turned | None, Turned | None]]] = {}
         self.rest: dict[int, list[Node]] = {}
 
@@ -178,7 +178,7 @@ class _Sums:
         sizes = self.loop.sizes
         return not any(nodes_of(s) or any(a not in sizes for a in atoms(s)) for s in value.type.shape)
 
-    # the loop without the sums
+    # the loop without these sums
 
     def _rebuilt(self) -> dict[Node, Node]:
         loop = self.loop
@@ -226,7 +226,7 @@ class _Sums:
         operands = [
             stacks[v] if own is None else self._shaped(own, v) for v, own in zip(term.args, turned, strict=True)
         ]
-        if all(list(own[: len(shared)]) == shared for own in (a, b)):  # one axis of all rows: a product of two matrices
+        if all(list(own[: len(shared)]) == shared for own in (a, b)):  # all rows in one axis: a product of two matrices
             a, b = a[len(shared) :], b[len(shared) :]
             operands = [_merged(v, len(shared)) for v in operands]
         return einsum(f"{letter}{a},{letter}{b}->{out}", *operands)
@@ -242,7 +242,7 @@ def _elements(value: Node) -> int:
 
 
 _UNSEEN = 32
-"""What a size is taken for that was not seen."""
+"""The value assumed for a size that was not seen at capture."""
 
 
 def _sum(terms: Sequence[Node]) -> Node:

@@ -23,7 +23,7 @@ from tensormagic.ops.scalars.scalar import add
 
 
 def totalled(results: Sequence[Node]) -> dict[Node, Node]:
-    """Replacements for sums of arrays that loops add to, and for the other results of these loops."""
+    """Return replacements for sums of arrays that loops add to, and for the other results of these loops."""
     nodes = topological(results)
     used = users(nodes)
     found: dict[Node, dict[int, Node]] = {}
@@ -116,7 +116,7 @@ def _terms(result: Node, carry: Node) -> list[Node] | None:
             found.append(next(a for a in result.args if a is not moving[0]))
             result = moving[0]
         elif _adds_within(result, carry):
-            return [*found, result]  # where the carry is zero
+            return [*found, result]  # which begins from zero
         else:
             return None
     return found

@@ -162,7 +162,7 @@ def _read(results: Sequence[Node]) -> dict[Node, set[int]]:
 
 
 def _merged(read: Mapping[Node, set[int]]) -> dict[Node, Node]:
-    """Replacements for regions whose results another region computes, too."""
+    """Return replacements for regions whose results another region computes, too."""
     groups: dict[object, list[Node]] = {}
     for node in read:
         groups.setdefault((node.op, node.args[:1]), []).append(node)
@@ -176,7 +176,7 @@ def _merged(read: Mapping[Node, set[int]]) -> dict[Node, Node]:
                 goals.update(zip(items(small), items(wide), strict=False))
             elif wide is not None and later is None and small not in topological([wide]):
                 later = small, wide
-    if not goals and later is not None:  # one alone: of two, each may need what the other takes the place of
+    if not goals and later is not None:  # only one at a time: each of two may need what the other would replace
         goals.update(zip(items(later[0]), items(later[1]), strict=False))
     return goals
 
@@ -189,7 +189,9 @@ def _wider(small: Node, used: set[int], group: Sequence[Node]) -> Node | None:
         return None
     ours = narrowed(small, used)
     alone = {_region_of(ours[k], small) for k in used} - {None}
-    needed = {a for region in alone if region is not None for a in region.args}  # else it cannot be the same region
+    needed = {
+        a for region in alone if region is not None for a in region.args
+    }  # otherwise it cannot be the same region
     for wide in several:
         if needed.issubset(wide.args):
             theirs = narrowed(wide, used)
@@ -242,7 +244,7 @@ def _read_by_any(
         The number of parameters before those for the operands.
     """
     found = {*(k + first for k in needed), *(k for g, results in graphs for k in _reached(results, g))}
-    # what one graph reads may have a size in another that only operands which neither reads say there
+    # a node in one graph may have a size in another graph that only an operand read by neither defines
     while more := {k for g, results in graphs for k in _saying_sizes(g, found, results)}:
         found |= more
     return {k - first for k in found if k >= first}

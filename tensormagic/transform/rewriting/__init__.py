@@ -87,7 +87,7 @@ def rules(level: str) -> list[Rule]:
 
 
 installed: dict[str, tuple[Rule, ...]] = {}
-"""Rules of the user's own that are in force, by the names that they were given together."""
+"""The user's rules that are in force, by the names under which they were given."""
 
 
 def own_rules(level: str) -> tuple[Rule, ...]:
@@ -258,7 +258,7 @@ def _tidied(graph: Graph, level: str, extra: Iterable[Rule]) -> tuple[Graph, Log
     """Return the graph with its regions tidied, and rewritten again where rules within loop bodies have made more rewrites possible."""
     base, told = parted(level)[0], Told()
     new = graph.with_results(tidied(graph.results, level=base, told=told))
-    again = _without_loops(new, base, told)  # of what rules have made of iterations
+    again = _without_loops(new, base, told)  # rules may have made loop bodies into running sums
     if base != "exact":
         again = told.graph(again, [(loop_rules.HOISTED, hoisted(again.results))])
     if again.results == new.results:

@@ -48,7 +48,7 @@ def rule_of(
     rule = pattern_rule(
         pattern, replacement, readers, fit, level=level, kinds="iuf", source=source, assumptions=assumed, fuel=1
     )
-    return replace(rule, judged=True, neutral=True)  # what it costs, and is for, is for its author to say
+    return replace(rule, judged=True, neutral=True)  # cost and purpose are up to the rule's author
 
 
 def _level(level: str) -> Decorator:

@@ -11,7 +11,7 @@ from tensormagic.ir.rewriting.log import Firing
 from tensormagic.ir.rewriting.rules import Found, Rule
 from tensormagic.ir.rewriting.table import Table
 
-MOST_NODES = 12_000  # of all steps together: beyond, several rules fire in one step
+MOST_NODES = 12_000  # in all steps together: beyond this, several rules share one step
 MOST_STEPS = 120
 
 
@@ -43,7 +43,7 @@ def replayed(graph: Graph, fired: Sequence[Firing], last: Graph) -> Iterator[tup
 
 def _rewritten(graph: Graph, fired: Sequence[Firing]) -> Graph:
     whole = next((k for k in reversed(range(len(fired))) if fired[k].results), None)
-    if whole is not None:  # what is done to loops is noted with what the graph was after it
+    if whole is not None:  # a rewrite of loops has recorded the graph after it
         graph, fired = graph.with_results(fired[whole].results), fired[whole + 1 :]
     becomes: dict[Node, Node] = {}
     for firing in fired:
@@ -53,6 +53,6 @@ def _rewritten(graph: Graph, fired: Sequence[Firing]) -> Graph:
         after = becomes.get(node)
         return None if after is None else Found(after)
 
-    # what a rule may do was judged when it fired: here it always may
+    # whether a rule may fire was decided when it fired: here it always may
     again = Rule("what was logged", "exact", (), apply, fuel=1 + len(fired) ** 2, quiet=True, judged=True)
     return rewrite_graph(graph, Table([again]))[0]

@@ -51,7 +51,7 @@ def star_colours(pattern: Any) -> Indices:
     size = pattern.shape[0]
     neighbours = _lists(pattern)
     order = np.argsort(-np.diff(pattern.indptr), kind="stable").tolist()
-    around = [0] * size  # the colours of the neighbours that have one
+    around = [0] * size  # the colours of the already coloured neighbours
     bits = [0] * size
     colours = np.zeros(size, np.int64)
     for column in order:

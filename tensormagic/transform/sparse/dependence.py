@@ -12,7 +12,7 @@ import numpy as np
 
 Codes = np.ndarray[Any, np.dtype[np.int64]]
 NOTHING, EVERYTHING = 0, 1
-_LARGEST = 30_000_000  # entries of the sets that one step makes; where there were more, they are taken for everything
+_LARGEST = 30_000_000  # entries of the sets made in one step; larger sets become EVERYTHING
 
 
 class Sets:

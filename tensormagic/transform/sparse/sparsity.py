@@ -25,8 +25,8 @@ from tensormagic.transform.sparse.dependence import EVERYTHING, Codes, Sets
 from tensormagic.transform.sparse.structures import BY_KIND, RULES, Pool, pooled
 
 UNKNOWN: Any = object()  # a value that depends on what is differentiated
-_UNROLLED = 100_000  # nodes of all iterations of a loop that are followed one by one
-_ITERATIONS = 8  # of other loops, before what still grows is taken for everything
+_UNROLLED = 100_000  # nodes in all iterations of a loop that is followed iteration by iteration
+_ITERATIONS = 8  # iterations of other loops; dependences that still grow after these become EVERYTHING
 Structure = Codes | Pool | None
 Thunk = Callable[[], Any]
 
@@ -82,7 +82,7 @@ class Frame:
         codes = rule(self, node) if rule is not None else None
         return self.all_of(node) if codes is None else codes
 
-    # what rules ask for
+    # questions of rules
 
     def shape(self, node: Node) -> tuple[int, ...]:
         """Return the shape of a node's value."""
@@ -150,7 +150,7 @@ class Frame:
                 given = [self.known[a] for a in node.args]
                 return node.op.evaluate(node, given, sizer(self.sizes, self.known))
         except (TensorError, ArithmeticError, ValueError, IndexError, TypeError):
-            return UNKNOWN  # of a branch that is not taken
+            return UNKNOWN  # the branch is not taken
 
 
 # regions --------------------------------------------------------------------------------------------------------------

@@ -60,13 +60,13 @@ from tensormagic.transform.rewriting.sums.series import dear
 from tensormagic.transform.rewriting.sums.terms import Apart, Sum, as_text, number_of, sum_of, written
 
 _NEAR = 0.5
-"""Up to here what is small is."""
+"""Operands up to this size count as small."""
 _LEFT = 0.25
-"""What is left of two sides where they cancel, at most; and what the terms of a form are beside them where it is used."""
+"""Two sides cancel if their difference is at most this part of them; a form is used where its terms are at most this part of the sides."""
 _KEPT = 2.0**-5
-"""Which part of its terms together a form has to be, at places where the sides cancel."""
+"""Which part of the sum of its terms' sizes a form must be, at places where the sides cancel."""
 _LOST = 2.0**8
-"""From how many roundings of its terms on a form has digits."""
+"""A form is used where it is larger than this many roundings of its terms."""
 _SMALL, _ELSEWHERE = 2.0**-7, 1.37
 _LEAVES = 4
 _NODES = 40
@@ -318,7 +318,7 @@ _FUNCTIONS: dict[str, _Begins] = {
     **{f.name: _odd(f) for f in (sin, tan, arcsin, arctan, sinh, tanh, arcsinh, arctanh)},
 }
 BEGINS = ops_within((*_FUNCTIONS, "where"))
-"""The ops of which a sum has to have one."""
+"""The ops of which a sum must have at least one."""
 
 
 # where they cancel ----------------------------------------------------------------------------------------------------
@@ -422,15 +422,15 @@ def _by_order(a: Node, b: Node, order: int, places: list[_Numbers], *, equal: bo
         return None
     info, size = np.finfo(value.type.dtype.type), _size(bound)
     near = [*reading.near, less(size, maximum(_size(a), _size(b)) * _LEFT)]
-    if value is not bound:  # where nothing is left of it, the text may be 0
+    if value is not bound:  # where all of it cancels, the text may be 0
         near.append(less_equal(size * float(info.eps * _LOST), absolute(value)))
-    if whole.below:  # nor where what is divided runs under
+    if whole.below:  # nor where a denominator underflows
         near.append(less(float(info.tiny / info.eps), reduce(multiply, [size, *map(_size, by_turns(whole.below))])))
     stays = set(topological([value, bound, *reading.near]))
     parts = tuple(n for n in reading.through if n.args)
     every = reduce(logical_and, near)
     if dear(value, every, parts) or any(map(cancels, (subtract(a, b), *parts))):
-        return None  # it takes too much, or the code works with roundings
+        return None  # it costs too much, or the code works with rounding errors
     return Apart(value, every, tuple(n for n in parts if n not in stays), known=True)
 
 

@@ -22,9 +22,9 @@ class Place:
     """A place near which something is small: operands are read as series in ``small()``."""
 
     away = False
-    """Whether it may be 0 where the text is something else."""
+    """Whether the sum may be 0 at this place by the limit of its operands only."""
     reached = True
-    """Whether operands may be at the place, and not only near it."""
+    """Whether operands may be exactly at the place, and not only near it."""
 
     @property
     def opposite(self) -> bool:
@@ -307,7 +307,7 @@ class Exponential(Place):
 
 
 def _with_logarithm(base: Node, value: float) -> dict[Node, float]:
-    """Machine numbers for which ``base`` has the logarithm ``value``."""
+    """Return machine numbers for which ``base`` has the logarithm ``value``."""
     inner = bare(base)
     total = sum_of(inner)
     if len(total.terms) == 1 and isinstance(total.terms[0][0], Node):

@@ -17,7 +17,7 @@ from tensormagic.ops.scalars.scalar import add, divide, multiply, negative, squa
 from tensormagic.transform.rewriting.sums.terms import number_of
 
 _DEEP = 7
-"""How many levels of products are taken apart."""
+"""How many levels of products are split into factors."""
 _PRODUCTS = frozenset((multiply, divide, negative, square))
 
 
@@ -56,7 +56,7 @@ class Factors:
             return
         self.within[inner] = None
         first, *second = inner.args
-        if inner.op in {square, add}:  # twice the same
+        if inner.op in {square, add}:  # the same factor twice
             self.number *= 2**times if inner.op is add else 1
             second = []
         self.take(first, 2 * times if inner.op is square else times, depth - 1)
@@ -93,14 +93,14 @@ def without_common_factors(total: Node) -> Without | None:
     if total.op not in {add, subtract} or not all(is_product(bare(a)) for a in total.args):
         return None
     first, second = (factors_of(a) for a in total.args)
-    if shared := first.within.keys() & second.within.keys():  # which something else may read
+    if shared := first.within.keys() & second.within.keys():  # products that other nodes may read
         first, second = (factors_of(a, shared) for a in total.args)
     common = {n: _least(t, second.powers.get(n, 0)) for n, t in first.powers.items()}
     others = [n for f in (first, second) for n, t in f.powers.items() if t != common.get(n, 0)]
     within = set(topological([n for n in others if n.args]))
     common = {
         n: t for n, t in common.items() if t and n not in within
-    }  # what is small may be among these: a series divides by it itself
+    }  # the small quantity may be among these: a series divides by it itself
     if not common:
         return None
     left, right = first.without(common), second.without(common)

@@ -57,7 +57,7 @@ from tensormagic.transform.rewriting.sums.terms import (
 )
 
 _DEEP = 3
-"""How many functions of functions are looked through."""
+"""How many nested functions are looked through."""
 
 
 def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
@@ -100,7 +100,7 @@ def _of_arguments(a: Node, b: Node, first: Image, second: Image, depth: int) -> 
     """Return the difference of two values of one function, in terms of the difference of its arguments."""
     inner = _arguments(first, second, depth)
     if first.name == "exp" and not len(first.meant.minus(second.meant.times(-1))):
-        return None  # a hyperbolic sine
+        return None  # this is a hyperbolic sine
     if inner is None or (_is_as_written(a, b, first) and not (inner.known or inner.near is not None)):
         return by_exponents(a, b) or of_whole_powers(first, second)
     value, near = FORMS[first.name](first, second, inner)
@@ -165,13 +165,15 @@ _FACTORS = (multiply, divide, xlogy)
 
 
 _WRITTEN = frozenset(("power", "square"))
-"""Functions of which only those differences are taken whose arguments have terms in common."""
+"""Functions whose differences are only rewritten if their arguments have terms in common."""
 
 
 def _arguments(first: Image, second: Image, depth: int) -> Apart | None:
     """Return the difference of the arguments of two functions: by the terms they do not share, by a form of its own, or as rounded."""
     less_ = first.meant.minus(second.meant)
-    if not (len(first.meant) and len(second.meant)) and len(less_):  # beside what a function is at 0
+    if not (len(first.meant) and len(second.meant)) and len(
+        less_
+    ):  # one argument is the constant at which the function's value is known
         return Apart(less_.node(), known=True)
     own = tuple(i.argument for i in (first, second) if i.argument is not None and bare(i.argument).args)
     if (found := _of_products_alike(less_)) is not None:
@@ -351,7 +353,7 @@ def _conjugate(root: Node, other: Node, near: Node) -> Node:
 
 
 _SIDE = 0.7
-"""How large one side beside the right angle may be, as a part of the other one."""
+"""How large one leg of a right triangle may be relative to the other."""
 
 
 def _less_square(root: Image, other: Node) -> tuple[Any, Node | None, Node | None] | None:
@@ -476,4 +478,4 @@ _FROM_ONE: dict[str, Callable[[Node, int], Node]] = {
 }
 """Functions, and their differences from 1."""
 _SQUARES_FROM_ONE: dict[str, Callable[[Node], Node]] = {"cos": sin, "sin": cos}
-"""Functions, and those whose squares are the differences of theirs from 1."""
+"""Functions, with those whose squares are the differences of the first ones' values from 1."""

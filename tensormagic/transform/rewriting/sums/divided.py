@@ -39,15 +39,15 @@ from tensormagic.transform.rewriting.sums.power_series import NoSeriesError, Ser
 from tensormagic.transform.rewriting.sums.terms import number_of, sum_of
 
 _DEEP = 8
-"""How many levels are taken apart."""
+"""How many levels of operands are looked through."""
 _KNOWN = 44
 """How many terms of a series are computed."""
 _RADII = (1.0, 0.5, 0.25, 0.125)
-"""How large an argument may be where the series is used: the first of these for which it has few enough terms."""
+"""The radii of an argument in which the series may be used: the first is taken for which it has few enough terms."""
 _FUNCTIONS: frozenset[Callable[..., Node]] = frozenset(
     (expm1, log1p, sin, sinh, tan, tanh, arcsin, arcsinh, arctan, arctanh)
 )
-"""Functions that are near their argument where that is small."""
+"""Functions that are close to their argument near 0."""
 _SUMS = frozenset((add, subtract))
 _NONE: frozenset[tuple[Node, object]] = frozenset()
 

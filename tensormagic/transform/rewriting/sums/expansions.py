@@ -64,31 +64,31 @@ from tensormagic.transform.rewriting.sums.terms import Sum, as_text, is_within_f
 _KNOWN = 40
 """How many terms of each series are computed."""
 _LOOK = 9
-"""How many terms the first look takes."""
+"""How many terms a first test computes."""
 _DEEP = 7
 _GROUPS = 4
 _WHOLE = 4
 _RADII = (0.5, 0.25, 0.125, 0.0625)
 _ROUNDED = Fraction(1, 2**48)
-"""Up to which part of its terms what is left of a coefficient is the roundings of the text's numbers."""
+"""Remainders of coefficients up to this part of their terms are taken for rounding errors of the text's numbers."""
 _BESIDE = 5
-"""Beside how many of the coefficients that follow one is looked at, where a term has that rest already."""
+"""How many of the following coefficients are compared with one that may be such a remainder."""
 _LEFT = 0.25
 _SMALL = 2.0**-6
-"""A sum that is no larger than this compared with its terms is read, whether it gets smaller nearer to the place or not."""
+"""A sum this small relative to its terms is analysed even if it does not get smaller nearer to the place."""
 _FALLS = 0.9
-"""By what a sum that cancels falls at least, four times nearer to the place: to a quarter or less, to a half for a root."""
+"""A cancelling sum falls at least by this factor when four times nearer to the place: to a quarter or less, to a half for a root."""
 _HALF = Fraction(1, 2)
 _PART = 0.5
 
 _Powers = frozenset[tuple[Node, Fraction]]
 Read = dict[_Powers, Series]
-"""By what is not small there, and its powers: the series that it is multiplied by."""
+"""Series, by the powers of other operands that each is multiplied by."""
 _NONE: _Powers = frozenset()
 
 
 _found: WeakKeyDictionary[Node, Remainder | None] = WeakKeyDictionary()
-"""What was found for sums: several rules ask, and other passes again."""
+"""Results for sums, cached because several rules and passes ask for them."""
 
 
 def less_beginning(total: Node | Sum, dtype: np.dtype[Any]) -> Remainder | None:
@@ -175,7 +175,7 @@ class Expansion:
     positive: dict[Node, None] = field(default_factory=dict[Node, None])
     within: set[Node] = field(default_factory=set[Node])
     poles: bool = False
-    """Whether something is divided by what is 0 at the place."""
+    """Whether anything is divided by an expression that is 0 at the place."""
     _found: dict[Node, Read] = field(default_factory=dict[Node, Read])
     _functions: dict[Any, Node] = field(default_factory=dict[Any, Node])
 
@@ -244,7 +244,7 @@ class Expansion:
         args = [self.of(a, depth - 1) for a in text.args]
         if text.op.name in ARITHMETIC or not all(map(self.constant, args)):
             return read(self, *args)
-        if text.op.name in ROOTS:  # of what is not small: with what it stands beside
+        if text.op.name in ROOTS:  # with the number that it is close to
             with suppress(NoSeriesError):
                 return read(self, *args)
         return None

@@ -18,7 +18,7 @@ Polynomial = dict[Powers, Fraction | int]
 
 _DEGREE = 6
 _LARGEST = 4096
-"""Up to which number divisors are tried."""
+"""The largest number whose divisors are tried."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def _by_roots(p: Mapping[Powers, Fraction | int], own: list[int]) -> Factored | 
 def _candidates(coefficients: list[Fraction], *, both: bool) -> Iterator[Fraction]:
     """Yield numbers of few bits that may be roots; with ``both`` variables, powers of two only."""
     whole = math.lcm(*(c.denominator for c in coefficients))
-    common = math.gcd(*(int(c * whole) for c in coefficients))  # of multiples of pi, for one
+    common = math.gcd(*(int(c * whole) for c in coefficients))  # to reduce multiples of pi, for example
     scaled = [int(c * whole) // common for c in coefficients]
     if not scaled[0] or not scaled[-1] or max(map(abs, scaled)) > 2**40:
         return

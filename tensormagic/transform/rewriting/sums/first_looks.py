@@ -30,7 +30,7 @@ OTHERS = (
     *("log2", "log10", "logaddexp", "exp2", "softplus", "sigmoid", "log1mexp"),
     *("hypot", "sinc", "arccos", "arctan2"),
 )
-"""Functions that are read by what others they consist of."""
+"""Functions that are read by the functions they are composed of."""
 _SUMS = frozenset(("add", "subtract", "negative", "where"))
 _NODES = 32
 _DEEP = 7
@@ -150,7 +150,7 @@ _READ = _FUNCTIONS | frozenset(
 
 
 _TOO_DEEP, _FORMS = at_last(_READ), ops_within(("where",))
-"""Where sums go deeper than they are looked through, and where forms stand in them, of which the text is looked at."""
+"""Bits for sums that are deeper than is analysed, and for forms, whose text is analysed instead."""
 
 
 def _products(function: Node, found: dict[Node, None]) -> None:

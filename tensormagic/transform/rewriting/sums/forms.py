@@ -80,7 +80,7 @@ class Image:
 
 _ONE = Sum((), Fraction(1))
 _AT_ZERO = {"exp2": 1, "exponential": 1, "sigmoid": Fraction(1, 2)}
-"""What functions are at 0, exactly."""
+"""Exact values of functions at 0."""
 
 
 def image(node: Node) -> Image | None:
@@ -103,7 +103,7 @@ def image(node: Node) -> Image | None:
         return Image(node, "sqrt", root, conjugates(root) or sum_of(root))
     if name == "hypot":
         one, other = (squared(bare(a)) for a in inner.args)
-        return Image(node, "sqrt", None, one.minus(other.times(-1)))  # of the same twice it is one term
+        return Image(node, "sqrt", None, one.minus(other.times(-1)))  # of two equal squares, which are one term
     key = key_of(inner)
     if isinstance(key, tuple):
         return Image(node, "square", inner.args[0], sum_of(inner.args[0]))
@@ -192,7 +192,7 @@ _Form = tuple[Node, Where | None]
 
 
 _LARGE = 2.0**40
-"""Angles above it are left alone: half an angle between two of them is no number any more."""
+"""Larger angles are not rewritten: half the distance of two neighbouring ones is not representable."""
 
 
 def within(d: Node | float, bound: Node | float) -> Where:
@@ -298,9 +298,9 @@ def nearer(a: Node, b: Node) -> Node:
 
 
 _TURNS = 12
-"""How many digits of a rounded angle are those of a part of a turn, at least, where forms with it are used."""
+"""How many digits of a rounded angle must lie behind the full turns for forms to be used."""
 _STEP = 0.25
-"""Up to here the rounding of a place between two angles does less harm than that of a sum of angles."""
+"""Up to this step, rounding the midpoint of two angles does less harm than rounding the sum of angles."""
 
 
 def _of_exponential(a: Image, b: Image, inner: Apart) -> _Form:
@@ -323,7 +323,7 @@ def _of_softplus(a: Image, b: Image, inner: Apart) -> _Form:
 def _turned(a: Image, b: Image, inner: Apart) -> tuple[Node, Node, Where]:
     """Return cosine and sine of the mean of two angles, from those of one of them, as rounding a large mean would change the angle."""
     place = a.meant.minus(b.meant.times(-1)).times(Fraction(1, 2))
-    if inner.known and len(place) == 1 and isinstance(middle := place.node(), Node):  # x between x + y and x - y
+    if inner.known and len(place) == 1 and isinstance(middle := place.node(), Node):  # the midpoint of x + y and x - y
         return cos(middle), sin(middle), both(within(inner.value, 1), within(middle, _LARGE))
     half, at = inner.value * 0.5, b.at()
     if not isinstance(half, Node) or not isinstance(at, Node):
@@ -331,7 +331,7 @@ def _turned(a: Image, b: Image, inner: Apart) -> tuple[Node, Node, Where]:
         return cos(middle), sin(middle), near
     c, s = cos(half), sin(half)
     near = within(inner.value, 1) if inner.known else within(inner.value * (1 + absolute(at)), 1)
-    if rounds(bare(at)):  # where it is large, it is another angle, and both the text and the form are anything
+    if rounds(bare(at)):  # rounding such a large angle has changed it, so neither the text nor the form means anything
         near = both(near, within(at, 2.0 ** (np.finfo(at.type.dtype.type).nmant - _TURNS)))
     return cos(at) * c - sin(at) * s, sin(at) * c + cos(at) * s, near
 
@@ -370,7 +370,7 @@ def _of_arctanh(a: Image, b: Image, inner: Apart) -> _Form:
     x, y = (absolute(n) if isinstance(n, Node) else abs(n) for n in (a.at(), b.at()))
     whole = (1 - x) + x * (
         1 - y
-    )  # of the same sign, where they are alike: 1 - x * y without the rounding of the product
+    )  # both have the same sign where they are close: 1 - x * y without the rounding of the product
     return arctanh(inner.value / whole), both(within(inner.value, whole * 0.5), _alike(a, b))
 
 
@@ -410,10 +410,10 @@ def _beside_hyperbolic_cosine(x: Node) -> Node:
 
 
 _FINE = 64.0
-"""Multiples of its reciprocal have squares without roundings."""
+"""Multiples of its reciprocal have exact squares."""
 _AROUND = 2.0**-3
 _WIDE = 2.0**-4
-"""How large a product of a place and a step, and a step, may be for five terms of the series."""
+"""How large the product of midpoint and step, and the step, may be for five terms of the series."""
 
 
 def _of_erfc(sign: int) -> Callable[[Image, Image, Apart], _Form]:
@@ -484,4 +484,4 @@ FORMS: dict[str, Callable[[Image, Image, Apart], _Form]] = {
     "arcsinh": _of_inverse(arcsinh, _beside_hyperbolic_sine),
     "arccosh": _of_inverse(arcsinh, _beside_hyperbolic_cosine),
 }
-"""For each function ``f``: ``f(a) - f(b)`` by ``a - b``, and where that is near enough to 0."""
+"""For each function ``f``: ``f(a) - f(b)`` by ``a - b``, and the condition under which this is accurate."""

@@ -72,6 +72,6 @@ def _together(a: Node, first: Apart, second: Apart, sides: tuple[Node, Node]) ->
 
 
 _AT_ONE = frozenset(("exp", "cos", "cosh", "sqrt", "cbrt", "erfc"))
-"""Functions that are 1 where their operand is 0 or 1."""
+"""Functions that are 1 at the operand 0 or 1."""
 _AT_MINUS_ONE: dict[str, Callable[[Node], Node]] = {"cos": lambda x: 2 * square(cos(x * 0.5))}
-"""Functions, and what they are more than -1."""
+"""Functions that are -1 somewhere, with their value plus 1 there."""

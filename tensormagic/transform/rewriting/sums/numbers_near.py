@@ -11,7 +11,7 @@ from tensormagic.ir.rewriting.rules import bare
 from tensormagic.transform.rewriting.sums.terms import as_text, logarithm_of, number_of, written
 
 _MANY = 20
-"""From where on ``erfcx`` is taken by its first terms."""
+"""From this argument on ``erfcx`` is computed by its first terms."""
 
 
 def number_at(node: Node, known: dict[Node, float], depth: int) -> float:

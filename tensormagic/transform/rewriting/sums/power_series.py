@@ -211,10 +211,10 @@ _FUNCTIONS: dict[str, Callable[[Series], Series]] = {
 }
 
 half_of_erf = lru_cache(maxsize=64)(_by_slope(lambda s: exponential(-s)))
-"""``erf(u) * sqrt(pi) / 2``, of which all coefficients are fractions."""
+"""``erf(u) * sqrt(pi) / 2``, whose coefficients are all rational."""
 
 FUNCTIONS = {name: lru_cache(maxsize=64)(of) for name, of in _FUNCTIONS.items()}
-"""By the name of the op. Most are asked for the series of the same few arguments."""
+"""Functions of series by the name of the op, cached as most calls repeat a few arguments."""
 
 
 def _half_of_more(u: Series) -> Series:

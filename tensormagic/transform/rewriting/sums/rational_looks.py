@@ -10,11 +10,11 @@ from tensormagic.ir.rewriting.rules import bare
 from tensormagic.transform.rewriting.sums.terms import number_of, written
 
 ATOMS = 5
-"""How many operands that are no arithmetic a difference may have."""
+"""How many non-arithmetic operands a difference may have."""
 NODES = 28
 DEEP = 6
 _FIRST = 4
-"""Down to which level of sums a product has to be found."""
+"""The level of sums down to which a product must be found."""
 ARITHMETIC = frozenset(("add", "subtract", "negative", "multiply", "divide", "square", "reciprocal", "power"))
 _TERMS = frozenset(("add", "subtract"))
 _PLAIN = ARITHMETIC - {"power"}
@@ -115,7 +115,7 @@ _READ = {
     "where": "sides",
     "constant": "",
 }
-"""How operands are looked for within an op."""
+"""How operands of an op are looked for."""
 
 
 def _expands_alike(a: Node, b: Node) -> bool:

@@ -45,10 +45,10 @@ from tensormagic.transform.rewriting.sums.rational_looks import ARITHMETIC, ATOM
 from tensormagic.transform.rewriting.sums.terms import Apart, in_range, key_of, number_of, written
 
 _PRICE = 2
-"""How many times the operations of the text its form may take."""
+"""How many times the operations of the text a form may take."""
 
 _SQUARES = frozenset(("add", "subtract", "multiply", "square"))
-"""What roots are of that are read as what they are of."""
+"""Radicands with these ops are read in place of even powers of the root."""
 
 
 @dataclass(frozen=True)
@@ -334,7 +334,7 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *
     value, bound = (_quotient(top, factors, below) for top in tops)
     if within and len(core) == 1 and not below and isinstance(value, Node):
         return Apart(value, None, tuple(n for n in reading.through if n.args), known=True)
-    beside = a if not exact or number_of(bare(a)) is not None else b  # as near as logarithms of such quotients ask
+    beside = a if not exact or number_of(bare(a)) is not None else b  # as close as logarithms of such quotients require
     everywhere = (
         exact and not factors and below.total() == 1 and number_of(bare(a)) is None
     )  # `log(1 - x / y)` reads x / y
@@ -358,7 +358,7 @@ def _split(
 def _as_sum(core: Polynomial, atoms: list[Node]) -> tuple[Node | float, Node | float]:
     """Return a numerator as a sum of its terms, with its bound: the sum of their magnitudes if they may cancel again."""
     sizes = {Fraction(abs(c)) for c in core.values()}
-    if len(core) == 2 and len(sizes) == 1 and sizes != {1} and is_linear(core):  # exact, where both are near each other
+    if len(core) == 2 and len(sizes) == 1 and sizes != {1} and is_linear(core):  # exact where both operands are close
         value = as_node({powers: 1 if c > 0 else -1 for powers, c in core.items()}, atoms) * float(sizes.pop())
         return value, value
     value = as_node(core, atoms)
@@ -369,7 +369,7 @@ def _near(bound: Node | float, a: Node, below: Counter[Node], inner: Apart | Non
     """Return where a form of ``a - b`` is better: where it is small compared with ``a``, and its parts hold."""
     size = absolute(bound) if isinstance(bound, Node) else abs(bound)
     near = less(size, absolute(a) * 0.5)
-    if below and isinstance(size, Node):  # where a denominator has run over, nothing is left
+    if below and isinstance(size, Node):  # if a denominator has overflowed, the form is 0
         near = logical_and(near, less(0, size))
     return logical_and(near, inner.near) if inner is not None and inner.near is not None else near
 
@@ -402,7 +402,7 @@ def _of_functions(core: Polynomial, atoms: list[Node], known: Callable[[Node, No
     (p, c), (q, d) = core.items()
     if c * d > 0:
         return None
-    times = abs(c) if abs(c) == abs(d) else 1  # once, behind the difference
+    times = abs(c) if abs(c) == abs(d) else 1  # applied once, after the difference
     left, right = (monomial(m, Fraction(abs(k)) / times, atoms) for m, k in ((p, c), (q, d)))
     found = known(*(s if isinstance(s, Node) else constant(s) for s in (left, right)))
     factor = float(times) if c > 0 else -float(times)

@@ -29,16 +29,16 @@ from tensormagic.transform.rewriting.sums.power_series import raised as raised_t
 from tensormagic.transform.rewriting.sums.terms import Sum, logarithm_of, number_of, raised, sum_of, written
 
 _LOOK = 9
-"""How many terms the first look takes."""
+"""How many terms a first test computes."""
 _TERMS = 44
-"""How many terms are computed: what is left of them behind what cancels is looked at for a form."""
+"""How many terms are computed; those after the cancelling ones are used for a form."""
 _LONGEST = 20
 """How many terms a form has at most."""
 _RADII = (1.0, 0.75, 0.5, 0.375, 0.25, 0.125, 0.0625)
 _KEPT = 0.25
-"""Which part of the sum of its terms' magnitudes a series has to be."""
+"""Which part of the sum of its terms' sizes a series must be."""
 _PRICE = 3
-"""How many times the operations of the text a form may take, with the text."""
+"""How many times the operations of the text a form may take, the text included."""
 _DEEP = 7
 _SUMS = frozenset(("add", "subtract", "negative"))
 _PRODUCTS = frozenset(("multiply", "divide", "square", "reciprocal"))
@@ -119,7 +119,7 @@ class _Reading:
     within: set[Node] = field(default_factory=set[Node])
     """Nodes in differences that have become forms, in which the rounding of these nodes does not show."""
     poles: bool = False
-    """Whether something is divided by what is 0 at 0."""
+    """Whether anything is divided by an expression that is 0 at the place."""
     _found: dict[Node, _Read] = field(default_factory=dict[Node, _Read])
 
     def of(self, node: Node, depth: int = _DEEP) -> _Read:
@@ -258,7 +258,7 @@ def _multiple(node: Node) -> Node:
 
 
 NAMED = frozenset(FUNCTIONS) | {"xlogy"}
-"""The ops of which sums have to have one, to be read as a series."""
+"""The ops of which a sum must have at least one to be read as a series."""
 
 
 def series_within(total: Node | Sum, atoms: Sequence[Node], dtype: np.dtype[Any]) -> Remainder | None:
@@ -299,7 +299,7 @@ def _factors(base: Node) -> Sequence[Node]:
 
 _NEAR = 2.0**-6
 _LEFT = 0.25
-"""What is left of the terms at the point ``_NEAR``, at most, of a sum that cancels at 0."""
+"""A sum cancels at 0 if it is at most this part of its terms at the point ``_NEAR``."""
 
 
 def _small(total: Node | Sum, base: Node, place: Place) -> bool:
@@ -447,7 +447,7 @@ def chosen(found: Series, bits: int, radii: tuple[float, ...] = _RADII) -> tuple
     for radius in radii:
         r = radius**step
         sizes = [c * r**k for k, c in enumerate(near)]
-        rest = list(accumulate(reversed(sizes)))[::-1]  # of each term and all behind it
+        rest = list(accumulate(reversed(sizes)))[::-1]  # the sums of each term and all later ones
         count = next((k for k in range(1, len(sizes)) if 2 * rest[k] < 2.0 ** -(bits + 3)), 0)
         if not 0 < count <= _LONGEST or rest[1] > 1 or sizes[-1] > max(sizes[count : count + 2]) / 4:
             continue

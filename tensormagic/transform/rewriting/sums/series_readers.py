@@ -63,7 +63,7 @@ def _log_of_sum(of: Expansion, a: Read, b: Read) -> Read:
 def _sinc(of: Expansion, a: Read) -> Read:
     poles, turned = of.poles, of.product(a, of.number(pi()))
     found = of.product(of.function("sin", turned), of.inverse(turned))
-    of.poles = poles  # it has a value at 0
+    of.poles = poles  # the function has a finite value at 0
     return found
 
 

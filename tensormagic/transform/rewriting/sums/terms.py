@@ -63,10 +63,10 @@ class Apart:
 
 _LOG2 = Fraction(math.log(2))
 _ROUNDED = Fraction(1, 2**20)
-"""By how much that number is rounded, at most."""
+"""An upper bound of the relative rounding error of that number."""
 _SORTED = 3
 _TERMS = 8
-"""How many terms of a sum are looked at."""
+"""How many terms of a sum are read."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def sum_of(node: Node, *, text: bool = False) -> Sum:
 def _sum_of(node: Node, *, text: bool) -> Sum:
     found: dict[object, tuple[Node, Fraction | int]] = {}
     number = Fraction(0)
-    pool: list[tuple[Node, Fraction | int]] = [(node, 1)]  # whole numbers as such, which take a tenth of the time
+    pool: list[tuple[Node, Fraction | int]] = [(node, 1)]  # integers, which take a tenth of the time of fractions
     while pool:
         part, times = pool.pop()
         inner = part if part.below is None else part.below
@@ -321,7 +321,7 @@ def in_range(node: Node) -> Node:
     """Return the quotient as written if ``node`` is its form against overflow or cancellation, else ``node``."""
     inner = bare(node)
     if inner.op is where:
-        for k in (2, 1):  # a series on the first side may look like a text
+        for k in (2, 1):  # a series in the first branch may look like a text
             text = bare(inner.args[k])
             if text.op is not divide:
                 continue
@@ -355,7 +355,7 @@ def _beside_one(form: Node) -> Node | None:
 
 
 _FUNCTIONS = (log, log2, log10, erfcx)
-"""Functions whose forms are read as they were written."""
+"""Functions whose accurate forms are read as they were written."""
 
 
 def as_text(node: Node) -> Node:
@@ -396,7 +396,7 @@ def _log_cosh_of(far: Node) -> Node | None:
 def _angle_of(node: Node) -> Node | None:
     """Return the inverse function as written if ``node`` is its accurate form near the end of its domain, else None."""
     text = bare(node.args[2])
-    if text.op is arcsin:  # where both branches are of one angle
+    if text.op is arcsin:  # where both branches have the same angle
         own = bare(text.args[0])
         return arcsin(own.args[2]) if own.op is where and bare(own.args[0]) is bare(node.args[0]) else None
     if text.op is not arccos and text.op is not arccosh:

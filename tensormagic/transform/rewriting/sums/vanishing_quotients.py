@@ -52,24 +52,24 @@ from tensormagic.transform.rewriting.sums.series import dear
 from tensormagic.transform.rewriting.sums.terms import number_of, written
 
 _LOOK = 9
-"""How many terms of each series are computed to see whether both sides vanish."""
+"""How many terms of each series are computed to test whether both sides vanish."""
 _KNOWN = 44
 """How many terms are computed for the form."""
 _RADII = (2.0, 1.0, 0.75, 0.5, 0.375, 0.25, 0.125, 0.0625)
-"""How large what is small may be where the form is used: the first of these for which the series has few enough terms."""
+"""The radii of the small quantity in which the form may be used: the first is taken for which the series has few enough terms."""
 _DEEP = 7
-"""How many levels the first look, by numbers of the machine, goes down."""
+"""How many levels the first numeric test descends."""
 _SHRINKS = 2.5
-"""How many times less a side that vanishes has to be at an eighth of the distance: a root becomes 2.8 times less, a line 8 times."""
+"""How many times smaller a vanishing side must be at an eighth of the distance: a root becomes 2.8 times smaller, a line 8 times."""
 _FAR = 0.25
-"""What a denominator of several series has to be, at least, as a part of its terms: where it is less, they cancel, and the text is used."""
+"""Which part of its terms a denominator of several series must be: if it is less, the terms cancel, and the text is used."""
 _MOST = 16
-"""How many nodes of a quotient are looked through for places."""
+"""How many nodes of a quotient are searched for places."""
 _WHOLE = 4
-"""Up to this exponent a whole power of a sum is read as a product, and is no exponential of a product."""
+"""Integer powers of sums up to this exponent are read as products, and not as exponentials."""
 _SUMS = frozenset(("add", "subtract", "expm1", "log1p"))
 _PAIRS = 6
-"""How many pairs of factors of a product are looked at."""
+"""How many pairs of factors of a product are tried."""
 _PRODUCTS = frozenset((multiply, divide, negative))
 
 

@@ -246,7 +246,7 @@ def sums_of_choices(c: bool, x: Node, y: Node, z: Node, w: Node) -> Rewrites:
         where(c, x, y) - where(c, z, w),
         where(c, x - z, y - w),
         _differ,
-    )  # where they do not, a form keeps its text so
+    )  # if they are equal, they are the text of a form, which stays
     yield where(c, x, y) * where(c, z, w), where(c, x * z, y * w)
     yield where(c, x, y) / where(c, z, w), where(c, x / z, y / w)
 
@@ -386,7 +386,7 @@ def powers(x: Node, s: Node, t: Node) -> Rewrites:
 
 
 MOST = 64
-"""Powers above it are left to the library."""
+"""Larger powers are left to the library."""
 
 
 @exact(kinds="iu", roots="power", heads="constant", fuel=1)

@@ -53,7 +53,7 @@ def _beyond_inverse_sine(x: Node) -> Node:
 
 _INVERSES: dict[Any, Callable[[Node], Node]] = {arccosh: _beyond_inverse_cosine, arcsinh: _beyond_inverse_sine}
 _BEYOND = 1.5
-"""From where on the difference is less than half of the functions."""
+"""From this argument on the difference is less than half of the functions."""
 
 
 @stable(roots="subtract", heads="log", fuel=1, judged=True, extends="a value where 2 * x is infinite")
@@ -179,7 +179,7 @@ def differences_of_directions(node: Node) -> Found | None:
 @stable(fuel=1, judged=True)
 def inverse_tangents_near_one(x: Node) -> Rewrites:
     """The inverse hyperbolic tangent near 1 and -1."""
-    near = less(square(x), x * 0.5)  # and above 0
+    near = less(square(x), x * 0.5)  # this also implies x > 0
     odds = log((2 - x) / where(near, x, 1))
     yield arctanh(1 - x), where(near, 0.5 * odds, arctanh(where(near, 0, 1 - x)))
     yield arctanh(x - 1), where(near, -0.5 * odds, arctanh(where(near, 0, x - 1)))

@@ -37,7 +37,7 @@ from tensormagic.transform.rewriting.themes.explog import cosines, hyperbolic_co
 from tensormagic.transform.rewriting.themes.singular import roots_of_squares_less_a_number
 
 _MOST = 64
-"""How many nodes of a side are looked through; what goes on further counts as dependent on everything."""
+"""How many nodes of a side are searched; larger sides count as dependent on everything."""
 
 
 def before_slopes(rules: Iterable[Rule]) -> Iterator[Rule]:
@@ -85,7 +85,7 @@ def _inputs(node: Node) -> set[Node]:
 
 
 _OF_VALUES = frozenset((*cosines, *hyperbolic_cosines, *roots_of_squares_less_a_number))
-"""Rules of values alone: the slope of ``1 - cos(x)`` is ``sin(x)``, which needs no form; that of its form is a product of two functions."""
+"""Rules for values only: ``1 - cos(x)`` has the derivative ``sin(x)``, which needs no form; that of its form is a product."""
 
 
 @stable(
@@ -100,7 +100,7 @@ def quotients_that_vanish(node: Node) -> Found | None:
     found = one_series(node) if node.type.dtype.kind == "f" else None
     if found is None:
         return None
-    near = found.near  # guarded so that no rule looks at the quotient again
+    near = found.near  # written so that no rule rewrites the quotient again
     return Found(where(near, found.value, _same(node, node.args[0], where(near, 1, node.args[1]))))
 
 
@@ -163,7 +163,7 @@ def quotients_of_forms(node: Node) -> Found | None:
     absorbs = (form,) if factor is None else (bare(node.args[0]), form)
     if other is None:
         return None if factor is not None else Found(where(near, value / below, text / below), absorbs=absorbs)
-    own = (n for n in map(bare, sides) if n.args)  # which the form reads, and now the quotient does
+    own = (n for n in map(bare, sides) if n.args)  # read by the form before, and by the quotient now
     found = where(logical_and(near, not_equal(below, 0)), other, text / below)
     return Found(found if factor is None else found * factor, absorbs=(*absorbs, *own, *_read_by(other, form, below)))
 

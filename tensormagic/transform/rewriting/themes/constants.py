@@ -34,14 +34,14 @@ def fold_constants(node: Node) -> Node | None:
     if len(sizes) < node.type.ndim or math.prod(sizes) > most:
         return None
     try:
-        with np.errstate(all="raise", under="ignore"):  # what NumPy warns of is met, and told, when the graph runs
+        with np.errstate(all="raise", under="ignore"):  # NumPy's warnings must appear when the graph runs
             values = [a.op.evaluate(a, (), int) for a in node.args]
             value = node.op.evaluate(node, values, lambda s: evaluate(s, _unknown))
     except (
-        ValueError,  # which LinAlgError is
+        ValueError,  # LinAlgError included
         ArithmeticError,
         LookupError,
-    ):  # raised again when the graph runs, or of a size that is not known
+    ):  # raised again when the graph runs; or a size is not known
         return None
     folded = constant(np.asarray(value), node.type.form)
     return folded if folded.type == node.type else None
@@ -61,7 +61,7 @@ def equal_truth_values(node: Node) -> Node | None:
 LIBRARY = frozenset(
     ("sort", "argsort", "searchsorted", "det", "inv", "slogdet", "solve", "cholesky", "svdvals", "eigvalsh", "gather")
 )
-"""Functions of a library that give the same for the same operands, and are computed at once where these are known."""
+"""Library functions that depend on their operands alone, and are computed at once for known operands."""
 
 
 def are_rounded(nodes: Iterable[Node]) -> bool:

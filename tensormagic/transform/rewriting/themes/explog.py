@@ -112,7 +112,7 @@ def hyperbolic_cosines(x: Node) -> Rewrites:
 
 
 _FAR = 20.0
-"""From here on exp(-2 x) is nothing beside x."""
+"""From here on exp(-2 x) is negligible relative to x."""
 _LOG2 = 0.6931471805599453
 
 
@@ -149,7 +149,7 @@ def _log_beside_one(f: Node, near: Node, rest: Node) -> Node:
 
 
 _CLOSE = 0.875
-"""From here on the logarithm of what is near 1 shows its rounding by more than its own."""
+"""From here on the logarithm of a number near 1 shows that number's rounding more than its own."""
 
 
 @stable(fuel=1, judged=True)
@@ -313,7 +313,9 @@ def _is_scaled(exponents: Sequence[Node]) -> bool:
     sums = [sum_of(x) for x in exponents]
     for key, taken, times in sums[0].terms:
         largest = bare(taken)
-        if largest.op is where and bare(largest.args[0]).op is isfinite:  # a number is taken off of infinities
+        if (
+            largest.op is where and bare(largest.args[0]).op is isfinite
+        ):  # the largest exponent has been subtracted, except for infinities
             largest = bare(largest.args[1])
         if times != -1 or largest.op is not maximum:
             continue
@@ -427,7 +429,7 @@ def quotients_of_sums(node: Node) -> Found | None:
 def logarithms_of_tails(node: Node) -> Found | None:
     """``log(c * erfc(x)) -> log_erfc(x) + log(c) where x > 1``."""
     product = bare(node.args[0])
-    if product.op is not multiply:  # what it is the logarithm of may be checked, or moved
+    if product.op is not multiply:  # a check or a move may be in between
         return None
     for c, tail in permutations(map(bare, product.args)):
         times = number_of(c)
@@ -435,7 +437,7 @@ def logarithms_of_tails(node: Node) -> Found | None:
             continue
         far = less(1, tail.args[0])
         near = log(where(far, 1, node.args[0]))
-        if times == 0.5:  # 1 less half of the other tail
+        if times == 0.5:  # 1 minus half of the other tail
             half = 0.5 * erfc(absolute(where(far, 1, tail.args[0])))
             left = less(tail.args[0], 0)
             near = where(left, log1p(-half), log(where(left, 1, half)))

@@ -15,15 +15,15 @@ from tensormagic.transform.rewriting.sums.terms import behind, number_of, sum_of
 
 _Polynomial = Mapping[int, Fraction]
 _Fraction = tuple[_Polynomial, _Polynomial]
-"""Numerator and denominator, by powers of ``exp(-x)``, negative ones too."""
+"""Numerator and denominator, by powers of ``exp(-x)``, which may be negative."""
 _ONE = {0: Fraction(1)}
 _DEEP = 5
 _POWER = 4
 _MOST = 7
-"""How many powers there are at most."""
+"""How many powers there may be."""
 _FAR = 1.0
 _SMALL = 0.37
-"""What ``exp(-x)`` is from there on, at most."""
+"""The largest value of ``exp(-x)`` where the form is used."""
 
 
 class _NoFractionError(Exception):

@@ -45,7 +45,7 @@ from tensormagic.transform.rewriting.sums.terms import behind, number_of, sum_of
 Rewrites = Iterator[tuple[Any, ...]]
 
 _LARGE = 2.0**15
-"""Up to here twice an angle is one in all dtypes."""
+"""Up to here twice an angle is accurate enough in all dtypes."""
 _LOG_2 = math.log(2)
 _LOG2, _LOG10 = 1 / math.log(2), 1 / math.log(10)
 
@@ -106,7 +106,7 @@ def tangents_less_sines(x: Node) -> Rewrites:
 _FLAT = 1.0
 """From here on the logistic function's tail is no worse than 1 - tanh(x)."""
 _STEEP = 0.875
-"""From here on a square over a sum is no worse than 1 less a sine."""
+"""From here on a square divided by a sum is as accurate as 1 minus a sine."""
 
 
 @stable(fuel=1, judged=True)
@@ -140,14 +140,14 @@ _RIGHT = math.pi / 2
 
 
 def _root_of_half(f: Any, text: Any, x: Node, whole: Node, inside: Node) -> Node:
-    """Twice ``f`` of the root of half of ``x`` where ``inside``, elsewhere the text."""
+    """Return twice ``f`` of the root of half of ``x`` where ``inside``, elsewhere the text."""
     return where(inside, 2 * f(sqrt(where(inside, x, 1) * 0.5)), text(where(inside, 1, whole)))
 
 
 @stable(fuel=1, judged=True)
 def angles_near_one(x: Node) -> Rewrites:
     """Inverse trigonometric and hyperbolic functions near 1."""
-    below_half = less(square(x), x * 0.5)  # and above 0
+    below_half = less(square(x), x * 0.5)  # this also implies x > 0
     yield arccos(1 - x), _root_of_half(arcsin, arccos, x, 1 - x, below_half)
     yield arccos(-expm1(x)), _root_of_half(arcsin, arccos, exp(x), -expm1(x), less(x, -_LOG_2))
     angle = arcsin(where(below_half, sqrt(where(below_half, x, 0) * 0.5), 1 - x))

@@ -42,7 +42,7 @@ def logarithms_of_sums_less_a_term(node: Node) -> Found | None:
             continue
         near = logical_and(
             less(absolute(value), absolute(u) * 0.5), less(absolute(u), math.inf)
-        )  # infinities stay NumPy's
+        )  # infinities are left to NumPy
         return Found(behind(near, value if sign > 0 else -value, left, right), absorbs=(bare(a), *found[1]))
     return None
 

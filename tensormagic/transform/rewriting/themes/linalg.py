@@ -140,7 +140,7 @@ def traces_of_products(node: Node) -> Node | None:
 def diagonals_of_products(node: Node) -> Node | None:
     """``diagonal(x @ y) -> einsum("ij,ji->i", x, y)``."""
     flat, places = node.args
-    if flat.op is not RESHAPE:  # the head may stand for the indices
+    if flat.op is not RESHAPE:  # the head may have matched the indices
         return None
     matrices = flat.args[0]
     rank = matrices.type.ndim

@@ -33,14 +33,14 @@ from tensormagic.transform.rewriting.themes.rises import rise_from_one
 
 _NEAR = 0.5
 _DEEP = 2
-"""How many levels of products and roots are taken apart."""
+"""How many levels of products and roots are split."""
 _FUNCTIONS = frozenset(("tan", "cos", "tanh", "erf", "erfc", "hypot", "cbrt", "sinc", "arctan", "exp2"))
 _SUMS = frozenset((add, subtract))
 _PRODUCTS = frozenset((multiply, divide))
 _POWERS = frozenset((sqrt, power))
 _OWN = frozenset((*_SUMS, multiply, sqrt, power))
 UNITS = {log: 1.0, log2: 1 / math.log(2), log10: 1 / math.log(10)}
-"""The logarithms, and what they are of the natural one."""
+"""The logarithms, with their ratio to the natural one."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def near_one(total: Node) -> Logarithm | None:
 
 
 def _of(total: Node, depth: int) -> Logarithm | None:
-    inner = raised(total)  # a power as it was written
+    inner = raised(total)  # powers are read as written
     if inner.op in _SUMS and (rise := rise_from_one(inner)) is not None:
         near = less(absolute(rise), _NEAR)
         return Logarithm(log1p(where(near, rise, 0)), near, (inner,))

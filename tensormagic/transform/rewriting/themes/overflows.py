@@ -44,7 +44,7 @@ from tensormagic.transform.rewriting.themes.overflows_of_folds import applies_to
 
 _MOST = 3
 _READ = {sqrt: 0, log: 0, log1p: 0, divide: 1}
-"""What reads sums of squares, and as which operand."""
+"""Ops that read sums of squares, with the number of that operand."""
 
 
 def _sides(terms: Sum) -> list[Node]:
@@ -211,7 +211,9 @@ def products_of_large_exponentials(node: Node) -> Found | None:
     exponent = x + y if node.op is multiply else x - y
     info = np.finfo(node.type.dtype.type)
     over, under = (logical_or(one(first), one(second)) for one in (isinf, lambda n: less(n, _gone(info))))
-    beyond = logical_or(over, logical_and(under, less(math.log(float(info.tiny)), exponent)))  # what is small stays
+    beyond = logical_or(
+        over, logical_and(under, less(math.log(float(info.tiny)), exponent))
+    )  # small results stay as they are
     other = exp(where(beyond, exponent, 0))
     whole = multiply if node.op is multiply else divide
     return Found(where(beyond, other, whole(where(beyond, 1, first), second)))
@@ -239,7 +241,7 @@ BEYOND = (
     *logarithms_of_products_of_many_exponentials,
     *products_of_large_exponentials,
 )
-"""These rules, which are used when all others have been."""
+"""The rules of this file, which are used after all others."""
 
 
 def applies(nodes: Iterable[Node], *, along: bool = False) -> bool:

@@ -42,14 +42,14 @@ from tensormagic.ops.scalars.scalar import (
 from tensormagic.transform.rewriting.notation import real, stable
 
 _STEEPEST = 0.6
-"""The largest exponent of a sum of squares for which the power of two that has scaled it is a number."""
+"""The largest exponent of a sum of squares for which the power of its power-of-two scale does not overflow."""
 
 
 # what is reached ------------------------------------------------------------------------------------------------------
 
 
 _DEEP = 3
-"""How many products and quotients a gradient is looked through for one by a sum of squares."""
+"""How many products and quotients of a gradient are searched for a quotient by a sum of squares."""
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ def _length(node: Node, *, along: bool) -> Found | None:
     length = sqrt(scaled.used) * scaled.by(1, 2.0**-scaled.down, 2.0**-scaled.up)
     tiny = float(
         np.finfo(node.type.dtype.type).tiny
-    )  # its reciprocal, which the gradient has, may be infinite below that
+    )  # its reciprocal, which occurs in the gradient, may be infinite below that
     return Found(where(less(length, tiny), 0, length))
 
 
@@ -384,7 +384,7 @@ BEYOND_FOLDS = (
     *gradients_of_logarithms_of_lengths,
     *folds_along_axes_that_run_over,
 )
-"""These rules, which are used when all others have been."""
+"""The rules of this file, which are used after all others."""
 
 
 def applies_to(node: Node, *, along: bool) -> bool:

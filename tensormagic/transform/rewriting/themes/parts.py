@@ -69,7 +69,7 @@ def _pointwise_part(node: Node, *, rounded: bool) -> Node | None:
     inner = node.args[0]
     if inner.op.kind != "pointwise" or (inner.op.name in ROUNDED) != rounded or not _smaller(node):
         return None
-    if inner.op.name == "power" and inner.type.dtype.kind in "iu":  # which raises for negative exponents
+    if inner.op.name == "power" and inner.type.dtype.kind in "iu":  # raises for negative exponents
         return None
     return make(inner.op, [part_of(a, node["slices"]) for a in inner.args], **inner.params)
 
@@ -139,7 +139,7 @@ def _fold_part(node: Node, names: Sequence[str]) -> Node | None:
     if inner.op.name not in names or not _smaller(node):
         return None
     x, axes = inner.args[0], inner["axes"]
-    if not all(is_at_least(x.type.shape[k], 1) for k in axes):  # of nothing there may be no value
+    if not all(is_at_least(x.type.shape[k], 1) for k in axes):  # an empty fold may have no value
         return None
     own = iter(node["slices"])
     whole = isinstance(inner.op, Row)
@@ -256,7 +256,7 @@ def slices_by_indices(node: Node) -> Node | None:
     if found is None or not places.type.shape:
         return None
     (start, step), length = found, places.type.size
-    if not isinstance(step, int) or step == 0 or (x.op is RESHAPE and abs(step) > 1):  # a diagonal, perhaps
+    if not isinstance(step, int) or step == 0 or (x.op is RESHAPE and abs(step) > 1):  # may be a diagonal
         return None
     last = start + (length - 1) * step
     low, high = (start, last) if step > 0 else (last, start)

@@ -71,7 +71,7 @@ Rewrites = Iterator[tuple[Any, ...]]
 def quotients_of_squares(x: Node, y: Node) -> Rewrites:
     """The square of a quotient in place of a quotient of squares, which underflow: ``(1 - cos(x)) / x**2`` has such."""
     wider = extending("a value where both squares are infinite or 0")
-    for c in (2, -2, 4):  # which round nothing, and bring nothing back that has run over
+    for c in (2, -2, 4):  # factors that round nothing, and cannot bring an overflowed number back into range
         yield (c * square(x)) / square(y), c * square(x / y), wider
         yield (c * square(x)) / (y * y), c * square(x / y), wider
 
@@ -135,7 +135,7 @@ def slopes_of_logistic_functions(node: Node) -> Found | None:
     if other is None or (rest := sum_of(exponent).minus(sum_of(other).times(1))).terms or rest.number:
         return None
     if all(t < 0 and not_negative(n) for _, n, t in sum_of(exponent).terms):
-        return None  # nothing runs over
+        return None  # nothing overflows
     parts = [n for n in (bare(node.args[0]), bare(node.args[1]), base) if n.args]
     return Found(_steep(factor, exponent, plus=plus), absorbs=tuple(dict.fromkeys(parts)))
 
@@ -144,7 +144,7 @@ def _steep(factor: Node, exponent: Node, *, plus: bool) -> Node:
     """Return ``factor`` times the slope for a sum (``plus``) by the logistic function, or for a difference by ``sinh``."""
     if not plus:
         half = sinh(exponent * 0.5)
-        return factor * 0.25 / half / half  # a division more is one rounding less than a square of a quotient
+        return factor * 0.25 / half / half  # one more division has one rounding less than the square of a quotient
     value = sigmoid(exponent) * sigmoid(-exponent)
     return value if number_of(factor) == 1 else factor * value
 
@@ -173,7 +173,7 @@ class _Factors:
     signed: list[Node] = field(default_factory=list[Node])
     """Factors that may overflow and have both signs."""
     known: list[tuple[Node, int]] = field(default_factory=list[tuple[Node, int]])
-    """Logarithms of factors, and whether they are added."""
+    """Logarithms of factors, and the sign with which each is added."""
     others: list[tuple[Node, int]] = field(default_factory=list[tuple[Node, int]])
 
     def take(self, node: Node, sign: int, depth: int = 5) -> bool:
@@ -226,7 +226,7 @@ _LOGARITHMS: dict[Any, Callable[[Node], tuple[Node, float]]] = {
     sinh: lambda x: (absolute(x) + log1mexp(-2 * absolute(x)), -_LOG_2),
     expm1: lambda x: (maximum(x, 0) + log1mexp(-absolute(x)), 0.0),
 }
-"""Logarithms of the sizes of functions that run over, less a number."""
+"""Functions that may overflow, with the logarithm of their size, up to a constant."""
 _SIGNED = frozenset((sinh, expm1))
 
 
@@ -257,7 +257,7 @@ def logarithms_of_products_of_exponentials(node: Node) -> Found | None:
     product = _guarded(node.args[0])
     found = _factors(product) if node.type.dtype.kind == "f" else None
     if found is None or (bool(found.signed) and product.op is divide) != (product is not bare(node.args[0])):
-        return None  # quotients that are near 1 come first
+        return None  # quotients near 1 have precedence
     kept = found.kept(node.args[0])
     form = where(kept, log(where(kept, node.args[0], 1)), found.logarithm())
     return Found(form, absorbs=(product,))
@@ -270,6 +270,6 @@ def logarithms_of_positive_products(node: Node) -> Node | None:
     inner = bare(near.args[0]) if near.op is log else None
     if inner is None or inner.op is not where or bare(inner.args[0]) is not bare(node.args[0]):
         return None
-    if bare(node.args[2]).op is log1p:  # the logarithm of 1 less something
+    if bare(node.args[2]).op is log1p:  # the logarithm of 1 minus something
         return None
     return None if _factors(bare(inner.args[1])) is None else node.args[2]

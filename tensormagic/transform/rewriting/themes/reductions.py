@@ -92,7 +92,7 @@ def axes_of_one(node: Node) -> Node | None:
     if not x.type.shape or any(x.type.shape[k] != 1 for k in node["axes"]) or x.type.dtype != node.type.dtype:
         return None
     found = reshape(x, node.type.shape)
-    begins = node.op is SUM and node.type.inexact  # at 0, to which -0 is added
+    begins = node.op is SUM and node.type.inexact  # a sum begins at 0, to which -0 is added
     return add(found, constant(node.type.dtype.type(0))) if begins else found
 
 
@@ -369,7 +369,7 @@ def shifts(node: Node) -> Node | None:
 
 
 OF_ROWS = frozenset((*softmaxes, *softmaxes_by_factor, *shifts))
-"""Of these, rules that change what a row gives only where one of its exponentials leaves the range of its numbers."""
+"""Those of these rules that change a row's result only if one of its exponentials overflows or underflows."""
 
 
 @stable(roots="log", heads="softmax", extends="-inf beside an infinity, where the largest element was subtracted")

@@ -142,7 +142,7 @@ def _own(node: Node, found: Remainder) -> tuple[Node, ...]:
         for arg in one.args:
             readers.setdefault(bare(arg), set()).add(one)
     hidden = set(found.within)
-    for part in sorted(found.parts, key=lambda n: -n.serial):  # what reads it first
+    for part in sorted(found.parts, key=lambda n: -n.serial):  # readers come before what they read
         above = readers.get(part, set())
         if (len(above) > 1 and len(part.args) == 1) or (above and above <= hidden):
             hidden.add(part)
@@ -187,7 +187,7 @@ def logarithms_of_quotients(node: Node) -> Found | None:
     """``log(x / y) -> log1p((x - y) / y) where x and y are near each other``."""
     function = next(f for f in UNITS if f is node.op)
     quotient = bare(node.args[0])
-    negated = quotient.op is negative  # as quotients by what has become -expm1(x) are
+    negated = quotient.op is negative  # -expm1(x) makes quotients negated
     quotient = bare(quotient.args[0]) if negated else quotient
     if quotient.op is not divide or node.type.dtype.kind != "f" or any(map(is_constant, quotient.args)):
         return None
@@ -210,7 +210,7 @@ def logarithms_of_quotients(node: Node) -> Found | None:
     r = difference / y
     if (
         apart is None and function is log
-    ):  # as far as a difference has no rounding, since `x / y - 1` beside the logarithm has none there either
+    ):  # as far as a difference has no rounding error, as `x / y - 1` next to the logarithm has none there either
         near = logical_and(less_equal(-0.5, r), less_equal(r, 1))
     else:
         near = less(absolute(difference), absolute(y) * 0.5)
@@ -259,16 +259,16 @@ def logarithms_beside_one(node: Node) -> Found | None:
 
 _SUMS = frozenset((add, subtract, multiply, divide))
 _SHOWN = 4.0
-"""Up to this exponent a power shows how its base was rounded by hardly more than its own rounding."""
+"""Up to this exponent a power amplifies the rounding of its base hardly more than its own."""
 _LEAST = 16
-"""From which whole exponent on a power of a sum with 1 shows how that sum was rounded by more than its own rounding."""
+"""From this integer exponent on a power of a sum with 1 shows that sum's rounding more than its own."""
 
 
 @stable(roots="power", fuel=1, judged=True)
 def powers_near_one(node: Node) -> Found | None:
     """``(1 + x) ** y -> exp(y * log1p(x)) where x is near 0``."""
     base, exponent = bare(node.args[0]), bare(node.args[1])
-    sides = written(base)  # 1 - x / y has a form
+    sides = written(base)  # 1 - x / y has become a form
     if (base.op not in _SUMS and sides is None) or node.type.dtype.kind != "f":
         return None
     n = number_of(exponent)
@@ -303,7 +303,7 @@ def _quotient(node: Node) -> tuple[Node, Node] | None:
     if sides is not None and all(bare(s).op is log for s in sides):
         return bare(sides[0]).args[0], bare(sides[1]).args[0]
     inner = bare(node)
-    if inner.op is where:  # as logarithms of quotients are
+    if inner.op is where:  # the accurate form of a logarithm of a quotient
         inner = bare(inner.args[2])
     if inner.op is not log:
         return None

@@ -33,7 +33,7 @@ from tensormagic.transform.rewriting.sums.terms import Sum, behind, log_of_quoti
 from tensormagic.transform.rewriting.themes.explog import exponentials_of, split
 
 _NEAR = 0.5
-"""Up to here a rise is less than what it is added to."""
+"""Exponents up to this size count as near 0."""
 
 
 @dataclass(frozen=True)

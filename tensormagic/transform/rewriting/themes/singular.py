@@ -82,7 +82,7 @@ def roots_of_squares_less_a_number(node: Node) -> Found | None:
         rest = one - x
         if (
             quotient.op is divide and factor == number == 1 and not bare(quotient.args[0]).args
-        ):  # else two roundings may cancel
+        ):  # otherwise two roundings may cancel
             x, rest = absolute(quotient.args[0]) / absolute(quotient.args[1]), _less_quotient(*quotient.args)
         return Found(sqrt(rest * (one + x)), absorbs=(below,))
     x = absolute(x)  # at -1 the product is -0
@@ -193,7 +193,7 @@ _LESS_AN_ANGLE: dict[tuple[str, int], Callable[..., tuple[Node | None, Node]]] =
     ("arctan2", 2): lambda y, x: _behind_zero(y, x, 1),
     ("arctan2", -2): lambda y, x: _behind_zero(y, x, -1),
 }
-"""By a function and so many right angles that it is less: where the complementary one is used, and that, of its operands."""
+"""By function and number of right angles subtracted: where the complementary function is used, and this function of the operands."""
 
 
 @stable(roots="subtract add", within="arcsin arccos arctan arctan2", fuel=1, judged=True, cancels=True)
@@ -205,12 +205,12 @@ def angles_less_right_angles(node: Node) -> Found | None:
     ((_, term, times),) = total.terms
     function, own = bare(raised(term)), node.type.dtype.type
     number = Fraction(float(own(float(total.number))))
-    count = -number / times / (pi() / 2)  # of right angles
+    count = -number / times / (pi() / 2)  # in units of right angles
     found = _LESS_AN_ANGLE.get((function.op.name, round(count)))
     if found is None or abs(count - round(count)) > 2 * Fraction(float(np.finfo(own).eps)):
         return None
     near, angle = found(*function.args)
-    rest = number + times * round(count) * pi() / 2  # what the number of the text is off
+    rest = number + times * round(count) * pi() / 2  # the rounding error of the text's number
     value = (angle if times == 1 else angle * float(times)) + float(rest)
     absorbed = tuple(n for n in (bare(term), *map(bare, node.args)) if n.args)
     if near is None:

@@ -129,7 +129,7 @@ def concatenates(node: Node) -> Node | None:
 
 
 _WIDEST = 8
-"""More operands are not joined: flattening without end would copy what chains share."""
+"""More operands are not joined: unlimited flattening would copy parts that chains share."""
 
 
 def _others(slices: Slices, axis: int) -> Slices:

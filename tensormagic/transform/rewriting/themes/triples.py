@@ -105,7 +105,7 @@ _SECOND: dict[str, Callable[[Image, Image, Image, Node], Node]] = {
 }
 """``f(b + h) - 2 * f(b) + f(b - h)`` by ``h``."""
 _BY_SIZE = frozenset(("sqrt", "log"))
-"""Functions whose second difference cancels where ``h`` is small beside ``b``; that of the others where it is small."""
+"""Functions whose second difference cancels for ``h`` small relative to ``b``; the others' cancels for small ``h``."""
 
 
 @stable(roots="subtract add", within="where sqrt log log1p exp sin cos sinh cosh", fuel=1, judged=True, cancels=True)
@@ -211,7 +211,7 @@ def angles_between_directions(node: Node) -> Found | None:
 
 
 _TURN = 4.0
-"""Up to here the rounding of a difference of angles does no more harm than that of their sines."""
+"""Up to here rounding a difference of angles does no more harm than rounding their sines."""
 
 
 @stable(roots="subtract", fuel=1, judged=True)

@@ -14,7 +14,7 @@ from tensormagic.transform.rewriting.notation import fit
 
 _CHAINS = {op.name: op for op in (add, multiply)}
 _LONGEST = 8
-"""How many terms are looked at."""
+"""How many terms are searched."""
 
 
 def anywhere(rule: Rule) -> Rule:
@@ -64,7 +64,7 @@ def _among(apply: Callable[[Node], Found | None], node: Node, count: int) -> Fou
 
 
 def _choices(terms: int, count: int) -> Iterator[tuple[int, ...]]:
-    """Selections of terms, each term being last once: patterns treat their last operand separately."""
+    """Yield selections of terms, each term being last once: patterns treat their last operand separately."""
     for chosen in combinations(range(terms), count):
         for last in reversed(chosen) if count > 2 else chosen[-1:]:
             yield (*(k for k in chosen if k != last), last)

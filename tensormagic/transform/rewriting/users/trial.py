@@ -42,7 +42,7 @@ _MOST_EDGES = 4096
 _AGREES = 1e-9
 _ULPS = 8
 _ROUNDINGS = 1000
-_FAR = 20_000  # an exponent beyond all that NumPy has
+_FAR = 20_000  # an exponent outside the range of all of NumPy's floats
 _MOST_REAL = 100
 """At how many points a side is computed as a real number."""
 
@@ -99,7 +99,7 @@ def trial(
         known = np.isfinite(left) & np.isfinite(right)
         largest = np.max(
             [np.abs(v) for table in values for v in table.values()], axis=0
-        )  # what cancels leaves its rounding
+        )  # cancellation leaves the terms' rounding errors
         known &= np.abs(left - right) > _ROUNDINGS * eps * largest
         apart = np.where(known, _relative(left, right), 0.0)
         worst = int(np.argmax(apart))
@@ -136,7 +136,7 @@ def changes_digits(rule: Rule) -> bool:
         with np.errstate(all="ignore"):
             drawn = [_where(points, finite) for points in _samples(sorted(told), positive)]
             tried = [[value_of(side, points) for side in sides] for points in drawn]
-    except (ParseError, TypeError, ValueError):  # not of floating-point numbers
+    except (ParseError, TypeError, ValueError):  # not a function of floating-point numbers
         return True
     return not all(np.array_equal(a, b, equal_nan=True) for a, b in tried)
 
@@ -244,7 +244,7 @@ def _less_accurate(pattern: Node, replacement: Node, points: Mapping[str, Array]
     if points and next(iter(longer.values())).dtype != np.float64:
         truth, other = value_of(pattern, longer), value_of(replacement, longer)
         known = (np.isnan(truth) & np.isnan(other)) | (truth == other) | (_relative(truth, other) < _AGREES)
-    else:  # of a function that is known in float64 alone: the other side tells what it means
+    else:  # a function known in float64 only: the other side may tell its exact value
         points = {n: v[:: max(1, len(v) // _MOST_REAL)] for n, v in points.items()}
         truth = next((t for t in (_real(side, points) for side in (pattern, replacement)) if t is not None), None)
         if truth is None:

@@ -81,7 +81,7 @@ _ROOT = re.compile(r"(?<![\w.])([^\W\d]\w*)\.$")
 
 
 def type_of(value: Any) -> str:
-    """``float64[40, 3]`` for arrays and numbers, ``lazy float64`` for lazy values; empty for the rest."""
+    """Return ``float64[40, 3]`` for arrays and numbers, ``lazy float64`` for lazy values, or "" for the rest."""
     if isinstance(value, Tensor):
         return f"lazy {type_text(value.type)}"
     return actual_type(value) if isinstance(value, np.ndarray | np.generic | int | float | complex) else ""
@@ -97,7 +97,7 @@ def _kind_of(attribute: str) -> str:
 
 
 def _in_line(until: str, shell: Any) -> SimpleMatcherResult:
-    """Return what can stand at the cursor in a line with one of the line magics."""
+    """Return the completions at the cursor in a line with one of the line magics."""
     found = _LINE.match(until)
     if found is None:
         return _result([])
@@ -150,7 +150,7 @@ def _of_rewrite(lines: list[str], until: str, shell: Any) -> list[str]:
 
 
 def _of_tensor(lines: list[str], until: str, shell: Any) -> list[str]:
-    """Return what can stand at the cursor: an option, a value of the option before it, or a name."""
+    """Return the completions at the cursor: an option, a value of the option before it, or a name."""
     words = until.split(" ")
     last, before = words[-1], words[-2] if len(words) > 1 else ""
     text = "\n".join(lines[1:])
@@ -165,7 +165,7 @@ def _of_tensor(lines: list[str], until: str, shell: Any) -> list[str]:
 
 
 def _option(last: str, known: Iterable[str], shell: Any) -> list[str]:
-    """Options that begin so; the values of one that is followed by ``=``."""
+    """Return options that begin so, or the values of one that is followed by ``=``."""
     option, equals, value = last.partition("=")
     if equals:
         return _values(option, value, shell.user_ns, [], [])
@@ -173,7 +173,7 @@ def _option(last: str, known: Iterable[str], shell: Any) -> list[str]:
 
 
 def _values(option: str, typed: str, variables: Iterable[str], bound: list[str], read: list[str]) -> list[str]:
-    """Return what an option takes: one of its choices, or names that the cell binds or reads."""
+    """Return the values of an option: its choices, or names that the cell binds or reads."""
     if option in CHOICES:
         return _starting(choices(option), typed)
     if option not in NAMES:
@@ -189,7 +189,7 @@ def _starting(words: Iterable[str], typed: str) -> list[str]:
 
 
 def _names_of(text: str) -> list[str]:
-    """Names that a text binds, as far as it can be told while it is being typed."""
+    """Return names that a text binds, as far as it can be told while it is being typed."""
     return list(
         dict.fromkeys(found[1] for found in _BOUND.finditer(text) if "=" in found[0] or found[0].startswith("def"))
     )

@@ -111,7 +111,7 @@ def help_here(text: str) -> str:
 
 
 def choices(option: str) -> tuple[str, ...]:
-    """Return what an option takes here: of packages those that are installed."""
+    """Return the choices of an option; of packages only those that are installed."""
     known = CHOICES[option]
     return tuple(filter(is_installed, known)) if option == "--against" else known
 
@@ -385,7 +385,7 @@ def _refuse(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
 
 
 def _refuse_beside_async(values: Mapping[str, Any], *, plain: Any) -> None:
-    """What a cell in the background does not do."""
+    """Refuse options that a cell in the background does not support."""
     asked = next(
         (f"--{name}" for name in ("live", "check", "time", "annotate", "against", "show") if values.get(name)), ""
     )

@@ -43,7 +43,7 @@ class Awaited:
 
     @property
     def state(self) -> State:
-        """``"pending"``, ``"ready"`` or ``"failed"``."""
+        """Return ``"pending"``, ``"ready"`` or ``"failed"``."""
         if not self._done.is_set():
             return "pending"
         return "failed" if self.error else "ready"
@@ -62,7 +62,7 @@ class Awaited:
         raise NotImplementedError
 
     def finish(self, error: str) -> None:
-        """It is there, or there is an error."""
+        """Record that the code is there, or an error."""
         if not self._done.is_set():
             self.error = error
             self._done.set()

@@ -108,7 +108,7 @@ class _Output:
             self._send(self.stream, message)
 
     def work(self, more: int) -> None:
-        """So much more work is at hand, or less."""
+        """Note that the amount of work at hand has grown by ``more``, or shrunk."""
         with self._lock:
             self._working += more
             (self._busy.set if self._working else self._busy.clear)()
@@ -149,7 +149,7 @@ class _Copies:
             self._alive += more
 
     def _answer(self, request: dict[str, Any], pipe: int) -> NoReturn:
-        """Runs in the copy, which first closes the session's pipes: otherwise the session's end would go unnoticed."""
+        """Answer a request in the copy, which first closes the session's pipes: otherwise the session's end would go unnoticed."""
         try:
             for stream in (self._requests.fileno(), self._output.stream.fileno(), 0):
                 os.close(stream)

@@ -28,7 +28,7 @@ _JITCodeLibrary: Any = codegen.JITCodeLibrary
 
 
 class _Library(_JITCodeLibrary):
-    """Keeps what Numba has written, and neither optimises nor compiles it."""
+    """A code library that keeps what Numba has written, and neither optimises nor compiles it."""
 
     text = ""
 
@@ -64,7 +64,7 @@ _typing = RememberingContext(_cpu.typing_context)
 
 
 def lowered_by_numba(source: str) -> tuple[Any, str]:
-    """LLVM's module for a kernel, and the function's name there."""
+    """Return LLVM's module for a kernel, and the function's name there."""
     source = (
         re.sub(r"in parallel\((.*?), (.*?), .*\):", r"in range(0, \1, \2):", source)
         .replace(" in few(", " in range(")

@@ -40,7 +40,7 @@ ARRAY_DATA = 16  # where an ndarray object holds the address of its data: behind
 
 @dataclass
 class Module:
-    """What the functions of a module have in common: what they declare and call, and which buffers they tell apart."""
+    """What the functions of a module share: declarations, called functions, and the buffers that they tell apart."""
 
     has_fma: bool
     declared: dict[str, str] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Module:
 
 
 class Place(Protocol):
-    """Where a call is written: the instructions so far, the module, and what gives the values of operands."""
+    """The context of a call: the instructions so far, the module, and the function that gives the values of operands."""
 
     code: Writer
     module: Module
@@ -70,7 +70,7 @@ def _literal(expression: ast.expr) -> Any:
 
 
 def scopes(module: Module, number: int) -> str:
-    """Metadata: this access is to buffer ``number``, and to no other one."""
+    """Return the metadata which says that an access is to buffer ``number``, and to no other one."""
     module.buffers.add(number)
     return f", !alias.scope !{3 * number + 2}, !noalias !{3 * number + 3}"
 
@@ -183,7 +183,7 @@ def _own(at: Place, given: Operands) -> Value:
 
 
 def _part_of(at: Place, given: Operands) -> Value:
-    """Return where a share adds up elements: the first in the array itself, others in memory of their own behind one another."""
+    """Return where a share adds up elements: the first share in the array itself, others one after another in memory of their own."""
     code = at.code
     array, parts, number, count = (at.value(g) for g in given)
     before = code.new("int64", f"sub i64 {number.text}, 1")
@@ -270,7 +270,7 @@ def _offset(code: Writer, buffer: Value, index: Value) -> Value:
 
 
 def _letter(code: Writer, turned: str) -> Value:
-    """T where a matrix lies there transposed, else N."""
+    """Return T where a matrix is stored transposed, else N."""
     is_turned = code.new("bool", f"icmp ne i64 {turned}, 0")
     return code.new("int8", f"select i1 {is_turned.text}, i8 {ord('T')}, i8 {ord('N')}")
 
@@ -285,7 +285,7 @@ def _stored(code: Writer, value: Value) -> str:
 
 
 def _floats(at: Place, given: Operands, count: int) -> list[Value]:
-    """Operands that are floats of one kind."""
+    """Return operands that are floats of one kind; raise for others."""
     values = [at.value(g) for g in given]
     if len(values) != count or len({v.kind for v in values}) != 1 or values[0].kind not in FLOATS:
         raise UnknownTextError(f"a function of {[v.kind for v in values]}")
@@ -313,7 +313,7 @@ def _multiply_add(at: Place, given: Operands) -> Value:
 
 
 def _fused(at: Place, given: Operands) -> Value:
-    """``a * b + c``, rounded once where the machine can do that."""
+    """Return ``a * b + c``, rounded once where the machine can do that."""
     a, b, c = _floats(at, given, 3)
     if at.module.has_fma:
         return at.code.intrinsic("fma", a, b, c)

@@ -36,7 +36,7 @@ def compile_source(source: str) -> Code:
 
 
 def object_called(source: str, symbol: str) -> bytes:
-    """An object file for a kernel's source, whose function is called ``symbol``: for other linkers, which see no other name in it."""
+    """Return an object file for a kernel's source, whose only visible symbol is the function ``symbol``, for other linkers."""
     module, own = lowered(source)
     optimise(module)
     refuse_foreign(module)
@@ -49,7 +49,7 @@ def object_called(source: str, symbol: str) -> bytes:
 
 
 def lowered(source: str) -> tuple[Any, str]:
-    """LLVM's module for a kernel, and the function's name there."""
+    """Return LLVM's module for a kernel, and the function's name there."""
     try:
         text = module_of(source)
     except UnknownTextError:

@@ -18,7 +18,7 @@ _FLAGS = ("nnan", "nsz")
 
 
 def _signs_of(x: Any) -> Any:
-    """Numba's type of the bits of a float."""
+    """Return Numba's type of the bits of a float."""
     return _types.int64 if x == _types.float64 else _types.int32
 
 

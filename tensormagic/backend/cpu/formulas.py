@@ -1,4 +1,4 @@
-"""The functions of vecmath as functions of LLVM's module, which are put where they are called before anything else is done."""
+"""The functions of vecmath as functions of LLVM's module, which are inlined before anything else is done."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def operands(name: str) -> int:
 
 
 def named(wanted: Wanted) -> str:
-    """Return what a formula is called in a module."""
+    """Return the name of a formula in a module."""
     return f"{wanted[0]}.f{wanted[1]}"
 
 

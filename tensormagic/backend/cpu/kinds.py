@@ -57,12 +57,12 @@ def is_signed(kind: Kind) -> bool:
 
 
 def llvm(kind: Kind) -> str:
-    """LLVM's type of a value."""
+    """Return LLVM's type of a value."""
     return "ptr" if isinstance(kind, Buffer) else KINDS[kind]
 
 
 def in_memory(kind: str) -> str:
-    """LLVM's type of an element in memory."""
+    """Return LLVM's type of an element in memory."""
     return "i8" if kind == "bool" else KINDS[kind]
 
 
@@ -135,7 +135,7 @@ def integer(number: int, kind: str = "int64") -> Value:
 
 
 def truth(value: bool) -> Value:
-    """True or False as a constant."""
+    """Return True or False as a constant."""
     return Value("bool", "true" if value else "false", int(value))
 
 
@@ -161,11 +161,11 @@ class Writer:
         return Value(kind, name)
 
     def do(self, instruction: str) -> None:
-        """An instruction without a value."""
+        """Append an instruction without a value."""
         self.lines.append(f"  {instruction}")
 
     def room(self, kind: str, rest: str = "") -> str:
-        """Memory on the stack for LLVM's type ``kind``."""
+        """Allocate memory on the stack for LLVM's type ``kind``, and return its name."""
         name = f"%{self.fresh('room')}"
         self.entry.append(f"  {name} = alloca {kind}{rest}")
         return name
@@ -256,7 +256,7 @@ def _known(number: float, kind: str) -> Value | None:
 
 
 def _conversion(before: str, after: str) -> str:
-    """LLVM's instruction for a conversion of what is known only when it runs."""
+    """Return LLVM's instruction for a conversion of a value that is known only at run time."""
     if before in FLOATS:
         if after in FLOATS:
             return "fpext" if after == "float64" else "fptrunc"

@@ -68,14 +68,14 @@ def link(data: bytes, *symbols: str) -> Any:
 
 
 def object_of(text: str) -> bytes:
-    """Object code of a text in LLVM's language."""
+    """Return the object code of a text in LLVM's language."""
     from tensormagic.backend.cpu.target import target_machine
 
     return target_machine().emit_object(llvm.parse_assembly(text))
 
 
 def _version_of_numba() -> str:
-    """From its own file: to import what reads the versions of distributions takes longer than all the rest."""
+    """Return Numba's version from its own file, since to import what reads versions of distributions takes longer than all the rest."""
     spec = find_spec("numba")
     if spec is None:
         return ""
@@ -87,7 +87,7 @@ def _version_of_numba() -> str:
 
 @cache
 def machine() -> dict[str, str]:
-    """What object code depends on beside its source: processor, versions, and the generator's own text; no Numba is an empty text."""
+    """Return what object code depends on beside its source: processor, versions ("" without Numba), and the generator's own text."""
     here = Path(__file__).parent
     own = hashlib.sha256()
     for path in sorted([*here.glob("*.py"), *(here.parent / "vecmath").glob("*.py")]):

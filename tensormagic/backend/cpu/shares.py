@@ -63,7 +63,7 @@ class Captured:
 
     @property
     def layout(self) -> str:
-        """LLVM's type of the frame: the table, then what is no constant."""
+        """Return LLVM's type of the frame: the table, then the values that are no constants."""
         return f"{{{', '.join(['ptr', *(llvm(v.kind) for _, v in self._kept())])}}}"
 
     def _kept(self) -> Iterator[tuple[str, Value]]:

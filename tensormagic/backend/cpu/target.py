@@ -46,7 +46,7 @@ def abilities(triple: str, features: str) -> tuple[bool, int, bool]:
 
 @cache
 def target_machine() -> Any:
-    """LLVM's target machine for this processor."""
+    """Return LLVM's target machine for this processor."""
     with suppress(RuntimeError):  # done by itself in later versions
         _llvm.initialize_native_target()
         _llvm.initialize_native_asmprinter()

@@ -158,7 +158,7 @@ class _Function(Expressions):
         self.code.jump(following)
 
     def _for(self, statement: ast.For) -> None:
-        """A loop over a range with a positive step: its own counter is in memory of its own."""
+        """Write a loop over a range with a positive step, whose own counter is in memory of its own."""
         code = self.code
         kind = ast.unparse(statement.iter.func) if isinstance(statement.iter, ast.Call) else ""
         start, stop, step = self._range(statement.iter)
@@ -180,7 +180,7 @@ class _Function(Expressions):
         code.begin(end)
 
     def _parallel(self, statement: ast.For, given: Sequence[ast.expr]) -> None:
-        """A loop whose iterations may run on several threads: a function of its own, which finds in a frame what it reads."""
+        """Write a loop whose iterations may run on several threads, as a function that finds what it reads in a frame."""
         code = self.code
         rows, share, threads, work = (code.cast(self.value(g), "int64") for g in given)
         if not isinstance(statement.target, ast.Name) or not isinstance(given[1], ast.Name):
@@ -258,7 +258,7 @@ def _lines(head: str, code: Writer) -> str:
 
 
 def _kind_of(name: str) -> str:
-    """Return what a function whose text is compiled with kernels takes and gives."""
+    """Return the kind of operands and results of a function whose text is compiled with kernels."""
     return "float64" if name in divisions.TEXTS else "complex128"
 
 

@@ -66,7 +66,7 @@ class Expressions:
         return self.code.cast(self.value(expression), "bool")
 
     def loaded(self, name: str) -> Value:
-        """The value of a name that has memory."""
+        """Return the value of a name that has memory."""
         raise UnknownTextError(name)
 
     def call_helper(self, name: str, arguments: Sequence[Value]) -> Value:
@@ -235,7 +235,7 @@ class Expressions:
         return self.code.new("bool", f"{test} {llvm(kind)} {x.text}, {y.text}")
 
     def _either(self, expression: ast.BoolOp) -> Value:
-        """And, or: what is behind an operand is computed only where it decides."""
+        """Return the value of ``and`` or ``or``, computing further operands only where they decide."""
         both = isinstance(expression.op, ast.And)
         first, *others = expression.values
         found = self._truth_of(first)

@@ -1,4 +1,4 @@
-"""The steps of folds that kernels make in the order that suits them: sums, and the extrema of numbers with nans."""
+"""The steps of reductions whose order kernels may change: sums, and the extrema of numbers with nans."""
 
 from __future__ import annotations
 

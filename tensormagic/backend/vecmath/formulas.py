@@ -45,7 +45,7 @@ __all__ = [
 
 
 def exp(x: Value) -> Value:
-    """e**x."""
+    """Return e**x."""
     f = format_of(x)
     n, near, low = reduce_exp(clamp(x, f.lower, f.upper))
     power = 1.0 + curve(near, low, f.polynomials.exp)
@@ -53,7 +53,7 @@ def exp(x: Value) -> Value:
 
 
 def exp2(x: Value) -> Value:
-    """2**x."""
+    """Return 2**x."""
     f = format_of(x)
     x = clamp(x, f.lower * 1.4427, f.upper * 1.4427)
     shifted = x + f.round_to_int
@@ -64,7 +64,7 @@ def exp2(x: Value) -> Value:
 
 
 def expm1(x: Value) -> Value:
-    """e**x - 1."""
+    """Return e**x - 1."""
     f = format_of(x)
     n, near, low = reduce_exp(clamp(x, -2.0 * f.flat, f.upper))
     r = near - low
@@ -91,7 +91,7 @@ def tanh(x: Value) -> Value:
 
 
 def sigmoid(x: Value) -> Value:
-    """1 / (1 + e**-x), with full relative accuracy where it is small."""
+    """Return 1 / (1 + e**-x), with full relative accuracy where it is small."""
     power, low = power_parts(-abs(x))
     bottom, bottom_error = fast_sum(1.0, power)
     negative = x < 0.0
@@ -139,17 +139,17 @@ def log10(x: Value) -> Value:
 
 
 def log1p(x: Value) -> Value:
-    """log(1 + x)."""
+    """Return log(1 + x)."""
     return _log_domain(x, log_of_sum(x, 0.0), -1.0).copysign(x)
 
 
 def softplus(x: Value) -> Value:
-    """log(1 + e**x), without overflow."""
+    """Return log(1 + e**x), without overflow."""
     return (x < 0.0).select(0.0, x) + log_of_unit_sum(*power_parts(-abs(x)))
 
 
 def logaddexp(x: Value, y: Value) -> Value:
-    """log(e**x + e**y), without overflow; exact where an operand is infinite."""
+    """Return log(e**x + e**y), without overflow; exact where an operand is infinite."""
     distance = x.equals(y).select(0.0, -abs(x - y))
     return (x > y).select(x, y) + log_of_unit_sum(*power_parts(distance))
 
@@ -170,7 +170,7 @@ def erf(x: Value) -> Value:
 
 
 def erfc(x: Value) -> Value:
-    """1 - erf(x), with relative accuracy where it is small.
+    """Return 1 - erf(x), with relative accuracy where it is small.
 
     Beyond 0.4 it is e**(-x*x) / (1 + 2x) times a polynomial in (x - c) / (x + c).
     """
@@ -220,7 +220,7 @@ def _power_sign(x: Value, y: Value) -> tuple[Value, Value]:
 
 
 def power(x: Value, y: Value) -> Value:
-    """x**y, with the special cases of C and NumPy."""
+    """Return x**y, with the special cases of C and NumPy."""
     f = format_of(x)
     magnitude = abs(x)
     high, low = _precise_log(magnitude)

@@ -49,7 +49,7 @@ def _check(name: str, kinds: tuple[Any, ...]) -> None:
 
 
 def machine(context: Any) -> tuple[bool, int, bool]:
-    """Return what Numba's target can do: see `abilities`."""
+    """Return the abilities of Numba's target (see `abilities`)."""
     triple, _, text = context.codegen().magic_tuple()
     return abilities(triple, text)
 
@@ -58,7 +58,7 @@ Formula = Callable[..., Value]
 
 
 def _generator(formula: Formula, kind: Any) -> Callable[..., Any]:
-    """Return what Numba calls to emit the function for operands of a kind."""
+    """Return the function that Numba calls to emit a formula for operands of a kind."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: tuple[Any, ...]) -> Any:
         emitter = Emitter(builder, kind.bitwidth, 0, *machine(context))

@@ -33,14 +33,14 @@ def _halves(x: Value) -> tuple[Value, Value, Value, Value]:
 
 
 def cosh(x: Value) -> Value:
-    """(e**x + e**-x) / 2."""
+    """Return (e**x + e**-x) / 2."""
     high, low, other, n = _halves(abs(x))
     total, error = fast_sum(high, other)
     return (total + (error + low)).scaled(n)
 
 
 def sinh(x: Value) -> Value:
-    """(e**x - e**-x) / 2; below 1, x plus a polynomial."""
+    """Return (e**x - e**-x) / 2; below 1, x plus a polynomial."""
     high, low, other, n = _halves(abs(x))
     total, error = fast_sum(high, -other)
     far = (total + (error + low)).scaled(n)
@@ -55,13 +55,13 @@ def _straight(x: Value) -> float:
 
 
 def _log_of_twice(x: Value, small: Value, low: Value) -> Value:
-    """log(1 + small + low), or log(2x) where x is large."""
+    """Return log(1 + small + low), or log(2x) where x is large."""
     large = x > _LARGE
     return log_of_sum(large.select(x, small), large.select(0.0, low), large.select(1.0, 0.0))
 
 
 def arcsinh(x: Value) -> Value:
-    """log(x + sqrt(x*x + 1)), odd: as log(1 + x + x*x / (1 + sqrt(x*x + 1)))."""
+    """Return log(x + sqrt(x*x + 1)), odd: as log(1 + x + x*x / (1 + sqrt(x*x + 1)))."""
     a = abs(x)
     root, rest = _root(*_square_plus_one(a))
     bottom, bottom_low = two_sum(root, 1.0)
@@ -85,7 +85,7 @@ def _root(high: Value, low: Value) -> tuple[Value, Value]:
 
 
 def arccosh(x: Value) -> Value:
-    """log(x + sqrt(x*x - 1)), as log(1 + t + sqrt(t*t + 2t)) with t = x - 1."""
+    """Return log(x + sqrt(x*x - 1)), as log(1 + t + sqrt(t*t + 2t)) with t = x - 1."""
     t = x - 1.0
     square, low = t.product(t)
     total, error = two_sum(square, t * 2.0)
@@ -96,7 +96,7 @@ def arccosh(x: Value) -> Value:
 
 
 def arctanh(x: Value) -> Value:
-    """log((1 + x) / (1 - x)) / 2, as log(1 + 2x / (1 - x)) / 2."""
+    """Return log((1 + x) / (1 - x)) / 2, as log(1 + 2x / (1 - x)) / 2."""
     a = abs(x)
     bottom = 1.0 - a
     low = (1.0 - bottom) - a

@@ -47,12 +47,12 @@ class Emitter:
 
     @property
     def real(self) -> Any:
-        """LLVM's type of a float value."""
+        """Return LLVM's type of a float value."""
         return self._shaped(ir.DoubleType() if self.bits == 64 else ir.FloatType())
 
     @property
     def integer(self) -> Any:
-        """LLVM's type of an integer value."""
+        """Return LLVM's type of an integer value."""
         return self._shaped(ir.IntType(self.bits))
 
     def _shaped(self, element: Any) -> Any:
@@ -173,7 +173,7 @@ class Value:
         return self._compare("==", other)
 
     def select(self, yes: Value | float, no: Value | float) -> Value:
-        """`yes` where this truth value holds, else `no`."""
+        """Return `yes` where this truth value holds, else `no`."""
         emitter = self.emitter
         pattern = next((v for v in (yes, no) if isinstance(v, Value)), None)
         kind = pattern.raw.type if pattern is not None else emitter.real

@@ -1,4 +1,4 @@
-"""What the formulas of vecmath share: the float formats, e**x and the logarithm in parts, sums and quotients in two parts.
+"""The parts that formulas of vecmath share: float formats, e**x and the logarithm in parts, sums and quotients in two parts.
 
 Nothing here knows Numba. Errors are compensated by hand where one rounding more would cost the last bit, so no
 instruction may be reassociated.
@@ -48,12 +48,12 @@ FORMATS = {
 
 
 def format_of(x: Value) -> Format:
-    """Return what the formulas have to know of the float format of x."""
+    """Return the constants of the float format of x."""
     return FORMATS[x.emitter.bits]
 
 
 def clamp(x: Value, lower: float, upper: float) -> Value:
-    """Between the bounds; nan stays."""
+    """Return x clipped to the bounds; nan stays."""
     x = (x > upper).select(upper, x)
     return (x < lower).select(lower, x)
 
@@ -70,7 +70,7 @@ def reduce_exp(x: Value) -> tuple[Value, Value, Value]:
 
 
 def power_of_two(n: Value) -> Value:
-    """2**n for n in the range of normal exponents."""
+    """Return 2**n for n in the range of normal exponents."""
     f = format_of(n)
     return ((n + f.bias) << f.mantissa).real()
 
@@ -89,13 +89,13 @@ def two_sum(a: Value, b: Value | float) -> tuple[Value, Value]:
 
 
 def curve(near: Value, low: Value, coefficients: tuple[float, ...]) -> Value:
-    """e**r - 1 with r = near - low, by the polynomial of (e**r - 1 - r) / r**2."""
+    """Return e**r - 1 with r = near - low, by the polynomial of (e**r - 1 - r) / r**2."""
     r = near - low
     return near + (r * r).fma(r.polynomial(*coefficients), -low)
 
 
 def power_parts(x: Value) -> tuple[Value, Value]:
-    """e**x for x at most 0 (nan stays), rounded and what the rounding lost."""
+    """Return e**x for x at most 0 (nan stays), rounded, and the rounding error."""
     f = format_of(x)
     n, near, low = reduce_exp(clamp(x, f.lower, 0.0))
     high, low = fast_sum(1.0, curve(near, low, f.polynomials.exp))
@@ -110,7 +110,7 @@ def _quotient(high: Value, low: Value | float, divisor_high: Value, divisor_low:
 
 
 def divide(high: Value, low: Value | float, divisor_high: Value, divisor_low: Value) -> Value:
-    """(high + low) / (divisor_high + divisor_low), rounded about once."""
+    """Return (high + low) / (divisor_high + divisor_low), rounded about once."""
     inverse, quotient, rest = _quotient(high, low, divisor_high, divisor_low)
     return rest.fma(inverse, quotient)
 
@@ -138,19 +138,19 @@ def fraction_log(f: Value, s: Value, low: Value | float, coefficients: tuple[flo
 
 
 def log_arguments(m: Value) -> tuple[Value, Value]:
-    """Return what `fraction_log` takes: m - 1, and s."""
+    """Return the arguments of `fraction_log`: m - 1, and s."""
     f = m - 1.0
     return f, f / (f + 2.0)
 
 
 def rough_inverse(x: Value) -> Value:
-    """1/x to 5.1 %, for a positive x between the roots of the smallest and the largest float: enough for a correction."""
+    """Return 1/x to 5.1 %, for a positive x between the roots of the smallest and the largest float: enough for a correction."""
     f = format_of(x)
     return (f.code(1.0) + f.code(0.9495) - x.bits()).real()
 
 
 def _half_inverse(s: Value) -> Value:
-    """1/m as (1 - s) / (1 + s) with s = (m - 1) / (m + 1), to the few bits that matter in a correction, halved."""
+    """Return 1/m as (1 - s) / (1 + s) with s = (m - 1) / (m + 1), to the few bits that matter in a correction, halved."""
     return s.polynomial(0.5, -1.0, 1.0)
 
 
@@ -171,7 +171,7 @@ def finite_log(x: Value) -> tuple[Value, Value]:
 
 
 def log_of_sum(x: Value, low: Value | float, doublings: Value | None = None) -> Value:
-    """log((1 + x + low) 2**doublings) for x above -1 and finite, where `low` is beyond the last bit of x."""
+    """Return log((1 + x + low) 2**doublings) for x above -1 and finite, where `low` is beyond the last bit of x."""
     f = format_of(x)
     u = x + 1.0
     back = u - x
@@ -188,7 +188,7 @@ def log_of_sum(x: Value, low: Value | float, doublings: Value | None = None) -> 
 
 
 def log_of_unit_sum(x: Value, low: Value | float) -> Value:
-    """log(1 + x + low) for x from 0 to 1, where `low` is beyond the last bit of x: (1 + x)/2 where x is above 1/2."""
+    """Return log(1 + x + low) for x from 0 to 1, where `low` is beyond the last bit of x: (1 + x)/2 where x is above 1/2."""
     f = format_of(x)
     above = x > 0.5
     fraction = above.select((x - 1.0) * 0.5, x)

@@ -34,7 +34,7 @@ def cbrt(x: Value) -> Value:
 
 
 def hypot(x: Value, y: Value) -> Value:
-    """sqrt(x*x + y*y), without overflow or underflow on the way."""
+    """Return sqrt(x*x + y*y), without overflow or underflow on the way."""
     f = format_of(x)
     x, y = abs(x), abs(y)
     larger = x > y

@@ -115,7 +115,7 @@ def _turns(x: Value) -> Value:
 
 
 def _places(number: Value, start: int, count: int) -> Value:
-    """Return so many binary places, after the first `start`, of a fraction of 128 bits."""
+    """Return `count` binary places, after the first `start`, of a fraction of 128 bits."""
     part = number.unsigned_shift(128 - start - count) & ((1 << count) - 1)
     return part.resized(64).to_real() * 2.0 ** -(start + count)
 

@@ -9,12 +9,12 @@ __all__ = ["copysign", "log1p_unit", "lost"]
 
 
 def log1p_unit(x: Value) -> Value:
-    """log(1 + x) for x from 0 to 1; nan stays."""
+    """Return log(1 + x) for x from 0 to 1; nan stays."""
     return log_of_unit_sum(x, 0.0)
 
 
 def lost(x: Value, y: Value) -> Value:
-    """Return what the rounded product of x and y is off by, for factors far from overflow and underflow."""
+    """Return the rounding error of the product of x and y, for factors far from overflow and underflow."""
     return x.product(y)[1]
 
 

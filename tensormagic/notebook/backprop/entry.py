@@ -122,5 +122,5 @@ def _from(value: Tensor, moving: Mapping[str, Node]) -> Tensor:
 
 
 def _asked(subject: Subject, names: Sequence[str]) -> Subject:
-    """Return what is shown, with the gradients that a cell asks for, if it reads what these are of."""
+    """Return the subject with the gradients that a cell asks for, if it reads their variables."""
     return replace(subject, wanted=frozenset(map(root_of, names)) & frozenset(map(root_of, subject.graph.names)))

@@ -127,7 +127,7 @@ class Quantity:
         return f"{self.shape[0]} results" if self.kind == "several" else str(self.shape)
 
     def text(self, floats: Sequence[float], digits: int = 5) -> str:
-        """Return what the floats say, in a few characters."""
+        """Return the floats as a short text."""
         if self.kind == "number":
             return told(floats[0], digits)
         if self.kind == "bool":
@@ -166,7 +166,7 @@ def _matrix(array: np.ndarray) -> np.ndarray:
 
 
 def _chosen(count: int, most: int) -> tuple[int, ...]:
-    """At most ``most`` of the first ``count`` numbers, evenly apart, with both ends."""
+    """Return at most ``most`` of the first ``count`` numbers, evenly spaced, with both ends."""
     if count <= most:
         return tuple(range(count))
     return tuple(round(k * (count - 1) / (most - 1)) for k in range(most))

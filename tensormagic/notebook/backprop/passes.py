@@ -122,7 +122,7 @@ def is_stretched(node: Node) -> bool:
 
 
 def _origin(operand: Node, named: Collection[Node]) -> Node:
-    """Return what an operand is stretched from, by steps that the user has not named; else the operand itself."""
+    """Return the node that an operand is broadcast from, by steps without a name of the user's, else the operand itself."""
     found, node = operand, operand
     while node not in named:
         if is_stretched(node):
@@ -193,11 +193,11 @@ class Passes:
         self._rewritten = dict(zip(inputs, self._as_grad_gives(inputs), strict=True))
 
     def parts(self, node: Node) -> Collection[Node]:
-        """Return what one box is made of: a node, or all of a call."""
+        """Return the nodes of one box: a node, or all of a call."""
         return self.calls[node].parts if node in self.calls else {node}
 
     def _moving(self) -> list[Node]:
-        """Return what depends on the inputs, operands first."""
+        """Return the nodes that depend on the inputs, operands first."""
         everything = topological([self.result], needs=self._operands)
         moving = set[Node]()
         for node in everything:
@@ -392,7 +392,7 @@ class Passes:
 
     @staticmethod
     def _end(use: Use) -> Node:
-        """Return what a part is like: the operand, or the one result of several that it belongs to."""
+        """Return the node that a use belongs to: the operand, or one result of several."""
         return use.target if use.target.op is ITEM else use.source
 
     def _local(self, use: Use, table: dict[Node, Any], size: sizer) -> Any:

@@ -43,7 +43,7 @@ class Slot:
     at: int
 
     def text(self, frame: Sequence[float], digits: int = 5) -> str:
-        """Its text for a frame."""
+        """Return the value's text in a frame."""
         return self.quantity.text(frame[self.at : self.at + self.quantity.size], digits)
 
 
@@ -302,7 +302,7 @@ class Sheet:
             return [math.nan] * len(self.frame)
 
     def message(self) -> dict[str, Any]:
-        """Return what the page is told once: everything but numbers."""
+        """Return the message that the page gets once: everything but numbers."""
         return {
             "name": clean(self.subject.name, 60),
             "title": self.title,
@@ -352,7 +352,7 @@ class Sheet:
 
     @property
     def title(self) -> str:
-        """``backprop of loss = 0.25: 7 nodes``."""
+        """Return ``backprop of loss = 0.25: 7 nodes``."""
         count = len(self.nodes)
         what = f"{clean(self.subject.name, 60)} = {self.result.value.text(self.frame)}"
         return f"backprop of {what}: {count} node{'s' * (count != 1)}"
@@ -388,7 +388,7 @@ class Sheet:
 
     @property
     def legend(self) -> str:
-        """Return what the words and signs of the picture mean."""
+        """Return the explanation of the words and signs in the picture."""
         name = clean(self.subject.name, _NAME)
         words = [
             "value: computed forward, from the inputs above to the result below.",
@@ -407,7 +407,7 @@ class Sheet:
         return " ".join(words)
 
     def table(self) -> str:
-        """Both passes as text."""
+        """Return both passes as a table of text."""
         rows = [("node", "where", "value", "adjoint", "")]
         for shown in self.nodes:
             adjoint = "–" if shown.adjoint is None else shown.adjoint.text(self.frame)

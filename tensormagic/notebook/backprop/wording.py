@@ -110,7 +110,7 @@ class Headings:
         return found if len(found) <= most or node in self.called else _DOT
 
     def of(self, node: Node) -> str:
-        """``z = x × w``."""
+        """Return a node as an equation: ``z = x × w``."""
         name, computes = self.called.get(node, ""), self.computes.get(node, "")
         return f"{name} = {computes}" if name and computes else name or computes
 
@@ -133,7 +133,7 @@ class Headings:
         return _in_place(written.text, texts)
 
     def _slot(self, call: Call, slot: tuple[Place, str]) -> str:
-        """Return what stands at a place of a call: the operand that was written there, or the text."""
+        """Return the text at a place of a call: the operand that was written there, or the given text."""
         place, text = slot
         here = [a for a in call.operands if (call.cell, place) in self._expressions(a)]
         if here:
@@ -188,7 +188,7 @@ class Headings:
 
 
 def _unstretched(node: Node) -> Node:
-    """Who makes what a node only stretches."""
+    """Return the node that a broadcast node is stretched from."""
     while is_stretched(node):
         node = root(node.args[0])
     return node
@@ -208,7 +208,7 @@ def _whole(node: Node, operand: Callable[[Node], str]) -> str:
 
 
 def _reads(operands: Sequence[str]) -> str:
-    """Return what a loop or a branch reads, in brackets."""
+    """Return the operands of a loop or a branch, in brackets."""
     read = [a for a in dict.fromkeys(operands) if a[0].isalpha() and a != _CONSTANT]
     return f"({', '.join(read[:3])}{', …' if len(read) > 3 else ''})" if read else ""
 

@@ -143,7 +143,7 @@ def _check(function: Function, names: Sequence[str]) -> None:
 
 
 def missing_names(code: Code, options: Options, space: Mapping[str, Any]) -> dict[str, Any]:
-    """Values for the parameters that the notebook does not have yet, so that the cell can run."""
+    """Return values for the parameters that the notebook does not have yet, so that the cell can run."""
     return {p.name: p.argument(p.start) for p in _of_options(code, options, space) if p.name not in space}
 
 

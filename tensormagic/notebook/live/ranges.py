@@ -71,7 +71,7 @@ class Parameter:
         return self.spans[0].whole
 
     def argument(self, numbers: Sequence[float]) -> Any:
-        """Return what the function is called with."""
+        """Return the argument of the function."""
         if self.shape:
             return np.array(numbers, dtype=float).reshape(self.shape)
         return int(numbers[0]) if self.whole else float(numbers[0])
@@ -81,7 +81,7 @@ class Parameter:
         return [min(max(v, s.low), s.high) for v, s in zip(numbers, self.spans, strict=True)]
 
     def stack(self, columns: Sequence[np.ndarray]) -> np.ndarray:
-        """Return what the function is called with at several points at once."""
+        """Return the arguments of the function at several points at once."""
         if self.shape:
             return np.stack(columns, axis=1).reshape(-1, *self.shape)
         return columns[0].astype(int) if self.whole else columns[0]

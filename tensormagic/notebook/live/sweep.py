@@ -128,7 +128,7 @@ class Numbers:
     """
 
     def by_name(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """Points, one a row, as an array for each parameter."""
+        """Return points, one per row, as an array for each parameter."""
         found: dict[str, np.ndarray] = {}
         begin = 0
         for p in self.parameters:
@@ -162,7 +162,7 @@ class Numbers:
         self.begin(self.start)
 
     def begin(self, point: Sequence[float]) -> None:
-        """The first call: what the function gives, whether it has slopes, and how long it takes."""
+        """Make the first call, which tells the shape of the value, whether it has slopes, and how long a call takes."""
         arguments = self._arguments(point)
         self._refuse_stores(arguments)
         self.shape = self._shape_of(self._plain(*arguments))
@@ -178,7 +178,7 @@ class Numbers:
         self._seconds, self._each = self._time(point), None
 
     def _time(self, point: Sequence[float]) -> float:
-        """The seconds of a call: the least of several where the first is neither fast nor slow, since other work may have held it up."""
+        """Return the seconds of a call: the least of several where the first is neither fast nor slow, as other work may delay it."""
         times: list[float] = []
         while not times or (len(times) < _CALLS and min(times) > _FAST and sum(times) < _MOST_TIMING):
             start = time.perf_counter()
@@ -266,7 +266,7 @@ class Numbers:
     # many points ------------------------------------------------------------------------------------------------------
 
     def sweep(self, centre: Sequence[float], seconds: float = _MOST_SECONDS) -> Sweep | Star:
-        """Values and slopes on a grid; for more than two numbers, and for arrays, on a star through ``centre``.
+        """Return values and slopes on a grid; for more than two numbers, and for arrays, on a star through ``centre``.
 
         It takes about ``seconds`` at most, as estimated from the first call and earlier sweeps.
         """
@@ -276,11 +276,11 @@ class Numbers:
         return self._star(tuple(centre))
 
     def slice(self, along: tuple[int, int], centre: Sequence[float]) -> Sweep:
-        """Values and slopes on a grid in the plane of two numbers, the others where they are in ``centre``."""
+        """Return values and slopes on a grid in the plane of two numbers, with the others as in ``centre``."""
         return self._grid(_SLICE, along, centre)
 
     def _affordable(self, count: int, points: Callable[[int], int]) -> int:
-        """At most ``count`` points along an axis; fewer where all ``points`` of them would take too long."""
+        """Return at most ``count``, the number of points along an axis; less where all ``points`` of them would take too long."""
         each = self._seconds if self._each is None else self._each
         while count > _FEWEST and points(count) * each > self._most:
             count -= max(count // 8, 1)
@@ -363,7 +363,7 @@ class Numbers:
         return float(f"{found:.0e}") if 0 < found < math.inf else 1.0
 
     def descent(self, point: Sequence[float], rate: float, steps: int) -> np.ndarray:
-        """Steps against the gradient, in the ranges: a row for each point, with its value and its gradient."""
+        """Return steps against the gradient, within the ranges: a row for each point, with its value and its gradient."""
         low, high = np.array([s.low for s in self.spans]), np.array([s.high for s in self.spans])
         end = time.perf_counter() + _MOST_SECONDS
         here = np.array(point, dtype=float)
@@ -389,7 +389,7 @@ class Numbers:
         return [space[name] for name, space in self._reads().values() if name in space and is_moving(space[name])]
 
     def inputs(self) -> dict[tuple[str, int], Any]:
-        """Keys that identify the present values of the names that the function reads besides its parameters."""
+        """Return keys that identify the present values of the names that the function reads besides its parameters."""
         return {place: mark(space[name]) if name in space else None for place, (name, space) in self._reads().items()}
 
 
@@ -422,7 +422,7 @@ _SETTLED = (
 
 
 def mark(value: Any) -> Any:
-    """Return what changes when a value does, by another object or by stores into it."""
+    """Return a key that changes when a value does, by another object or by stores into it."""
     if isinstance(value, np.ndarray):
         part = value.reshape(-1)[:: max(value.size // _MOST_ELEMENTS, 1)]  # a sample of a very large value
         return value.dtype.str, value.shape, zlib.crc32(np.ascontiguousarray(part).tobytes())

@@ -100,7 +100,7 @@ _READ_AS_IT_IS = (np.ndarray, np.generic, Tensor)
 
 
 def _found(place: ast.expr, space: Mapping[str, Any]) -> Any:
-    """Return what stands in a variable, at attributes and at constant keys."""
+    """Return the value of a variable, or of its attributes and constant keys."""
     match place:
         case ast.Name(id=name):
             return space[name]

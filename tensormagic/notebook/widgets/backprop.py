@@ -152,7 +152,7 @@ class BackpropView(Standing):
         return {"_exact": _packed([*point, *frame]), "_note": note, "_problem": ""}
 
     def _whole(self, point: Sequence[float]) -> dict[str, Any]:
-        """Everything that the page gets, but the step."""
+        """Return the whole state of the page but for the step."""
         scene = {**self._sheet.message(), "svg": picture.in_page(self._sheet, self._picture), "live": True}
         return {"point": list(point), "_scene": scene, "_exact": "", **self._at(point), "_star": self._rays(point)}
 

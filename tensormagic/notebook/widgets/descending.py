@@ -30,7 +30,7 @@ class Descending(Standing):
 
     @property
     def point(self) -> tuple[float, ...]:
-        """Where the sliders stand, one number for each."""
+        """Return the positions of the sliders, one number for each."""
         raise NotImplementedError
 
     def _see(self, point: tuple[float, ...], value: float) -> None:
@@ -96,5 +96,5 @@ class Descending(Standing):
 
 
 def packed(*parts: np.ndarray) -> str:
-    """Arrays as base64 of float64, which preserves nan and inf."""
+    """Return arrays as base64 of float64, which preserves nan and inf."""
     return base64.b64encode(b"".join(p.astype("<f8").tobytes() for p in parts)).decode()

@@ -18,7 +18,7 @@ def joined(folder: Path, names: Sequence[str]) -> str:
 
 
 def _tight(line: str) -> str:
-    """A line of JavaScript without optional spaces; string literals and nested templates are unchanged."""
+    """Return a line of JavaScript without optional spaces; string literals and nested templates are unchanged."""
     whole = re.split(r"""("(?:[^"\\]|\\.)*"|`[^`]*`)""", line)
     pieces = _pieces(line) if re.search(r"\$\{[^}`]*`", line) else ((piece, not k % 2) for k, piece in enumerate(whole))
     return "".join(

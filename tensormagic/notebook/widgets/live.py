@@ -181,7 +181,7 @@ class LiveView(Descending):
         return {**self._numbers.by_name(points), "value": np.array([v for _, v in self._seen])}
 
     def _moving(self) -> dict[str, Any]:
-        """Return what the page is told of the numbers that are moved."""
+        """Return the message on the numbers that are moved."""
         parts = ("name", "index", "label", "low", "high", "steps", "step")
         made = Arrangement(self._numbers.parameters, self._numbers.shape)
         keep = ", ".join(clean(p.name, _LONGEST) for p in self._numbers.parameters) if self._keep is not None else ""
@@ -222,13 +222,13 @@ class LiveView(Descending):
         return {"_picture": picture, "_sweep": base64.b64encode(sweep.packed()).decode()}
 
     def _first_slopes(self, point: Sequence[float]) -> np.ndarray | None:
-        """Slopes of an array's elements, which tell how large they are drawn."""
+        """Return slopes of an array's elements, which determine how large they are drawn."""
         if not self._numbers.shape or not self._numbers.has_slopes:
             return None
         return self._numbers.at(point)[1]
 
     def _moved(self, _: Any = None) -> None:
-        """The exact value at the point where the sliders stand."""
+        """Send the exact value at the point of the sliders."""
         with self._lock:
             point = self.point
             if point == self._at or (self.comm is None and self._at is not None):
@@ -269,7 +269,7 @@ class LiveView(Descending):
                     self._renew()
 
     def _renew(self) -> None:
-        """The function is another one."""
+        """Start again with a changed function."""
         try:
             self._numbers.begin(self.point)
             self._version += 1
@@ -285,7 +285,7 @@ class LiveView(Descending):
             self._moved()
 
     def _marks(self) -> dict[str, Any]:
-        """Return what tells whether the notebook's variables that are called like parameters have changed."""
+        """Return keys that tell whether the notebook's variables with names of parameters have changed."""
         return {name: mark(self._space[name]) if name in self._space else None for name in self._follows}
 
     def _followed(self, name: str) -> str:
@@ -391,7 +391,7 @@ class LiveView(Descending):
 
     @property
     def element(self) -> str:
-        """Return what is looked at: the value's name, with an index where it is an array."""
+        """Return the name of the value, with the index of the element in focus if it is an array."""
         if not self._numbers.shape:
             return self._name
         index = np.unravel_index(self._element, self._numbers.shape)
@@ -418,7 +418,7 @@ class LiveView(Descending):
         return f"{line}\n{self._told}" if self._told else line
 
     def _by_slider(self, numbers: Sequence[float]) -> list[tuple[str, np.ndarray]]:
-        """Numbers with their labels: a slider, or an array without one."""
+        """Return numbers with their labels: a slider, or an array without one."""
         found: list[tuple[str, np.ndarray]] = []
         begin = 0
         for p in self._numbers.parameters:

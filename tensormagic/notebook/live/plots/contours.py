@@ -79,7 +79,7 @@ class Contour(Framed):
         return [*shapes, dot(x, y)]
 
     def places(self) -> dict[str, Any]:
-        """Return what the page places marks by."""
+        """Return the data by which the page places marks."""
         return {**super().places(), "steepest": self.steepest, "least": SHORTEST, "reach": REACH}
 
     def _arrow(self, place: tuple[float, float], slopes: Sequence[float]) -> str:

@@ -28,7 +28,7 @@ def finer(sweep: Sweep, least: int) -> Sweep:
 
 
 def _places(axis: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Points along an axis, the same number in each of its pieces: where they are, in which piece, and how far in that."""
+    """Return points along an axis, the same number in each of its pieces: their positions, their pieces, and the fraction within these."""
     count = len(axis) - 1
     each = max(-(-(least - 1) // count), 1)
     index = np.append(np.repeat(np.arange(count), each), count - 1)

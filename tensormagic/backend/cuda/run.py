@@ -88,8 +88,7 @@ class Runner:
             if isinstance(error, MemoryError) and not isinstance(error, TensorError):
                 raise memory.short(self.device, error, node) from error
             if getattr(error, "tensor_node", None) is None:  # not yet set by an inner node
-                # where the error came from, for its display
-                error.tensor_node = node
+                error.tensor_node = node  # type: ignore[attr-defined] # where the error came from, for its display
             raise
 
     def computed(self, node: Node, given: list[Value], size: Any) -> Value:

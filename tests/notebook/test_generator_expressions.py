@@ -41,7 +41,7 @@ TAKEN = [  # what is bound, and what is asked of it
     ("g = (v for v in x)", "functools.reduce(lambda a, b: a + b, g), list(g), math.fsum(g)"),
 ]
 REFUSED_IN_FUNCTIONS = {  # how many are taken depends on data, or library code asks for numbers
-    "np.fromiter(g, float), list(g)", "list(g)", "dict(g), dict(g)",
+    "list(g)", "dict(g), dict(g)",
     "','.join(f'{v:.1f}' for v in g), list(g)", "statistics.mean(g), list(g)",
 }  # fmt: skip
 

@@ -37,6 +37,11 @@ PROGRAMS = {
     "        return self.rng.normal(size=(20, 2))\n"
     "data = Data({old})\nX = data.make()\nk = KFold(2, shuffle=True, random_state=data.rng)\nclf = SGDClassifier(random_state=data.rng)\n"
     "found = clf.fit(X, X[:, 0] > 0).coef_, [a.tolist() for a, _ in k.split(X)]\ny = data.make()[0]",
+    "methods that a library calls": "more = lambda size: {new}.normal(size=size) + 1\n"
+    "p = stats.power(stats.ttest_ind, ({new}.normal, more), (4, 5), n_resamples=3)\n"
+    "found = p.pvalues\ny = {new}.normal()",
+    "a distribution with a parameter that is called dist": "v = stats.nchypergeom_fisher(140, 80, 60, 0.5)\n"
+    "found = v.rvs(3, random_state={new}), v.pmf([30, 31])\ny = {new}.normal()",
     "a branch after it": X + "k = KMeans(2, n_init=1, random_state={old}).fit(X)\nfound = 0.0\nfor _ in range(3):\n"
     "    if X[0, 0] > -9:\n        found = found + {old}.normal() * X[0, 1]\ny = {old}.normal()",
     "its state and its output": "h = Halton(2, seed={new})\nfound = str({new}.bit_generator.state['state']['state']), h.rng is {new}\n"

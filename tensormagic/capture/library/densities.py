@@ -237,7 +237,7 @@ def stand_in(value: Any) -> Any:
     """Return a distribution as captured code sees it."""
     if type(value).__name__ == "gaussian_kde":
         return kernel_density.stand_in(value)
-    inner = getattr(value, "dist", None)
+    inner = getattr(value, "dist", None) if hasattr(value, "args") else None
     if inner is not None:
         if (made := _lazy.get(value)) is not None:
             return made  # made in an earlier cell, with lazy parameters

@@ -33,6 +33,10 @@ from tensormagic.ops.draws.random import seeded
 from tensormagic.ops.draws.state import KINDS, Words, bits_of, encoded, fresh, put_back
 from tensormagic.ops.leaf import constant, input_node
 
+_NUMPYS = {
+    True: np.random.RandomState(0),
+    False: np.random.Generator(np.random.PCG64(0)),
+}  # of which no number is drawn
 DRAWING = (np.random.Generator, np.random.RandomState)
 _GENERATORS = (*DRAWING, np.random.BitGenerator)
 
@@ -147,7 +151,7 @@ class LazyGenerator(Draws, StandIn):
     def _or_on_values(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         """Return a method that in a cell falls back to NumPy's, in the same state, if it is not captured or raises."""
 
-        @functools.wraps(method)
+        @functools.wraps(getattr(_NUMPYS[self.legacy], name))  # whose signature cannot be read, which SciPy relies on
         def draw(*args: Any, **options: Any) -> Any:
             with drawn_inside():
                 return self._drawn(name, method, args, options)

@@ -391,7 +391,9 @@ class Function(Attributed, Specialised):
         try:
             result = program.run(sizes, given.values, _own_arrays(program, args, options, given), (args, options))
         except KindError:
-            if before is not None and not taken_back(before):  # what its capture has done would be done twice
+            if (
+                before is not None and not taken_back(before) and self.roots is not None
+            ):  # which no body of this package has
                 raise not_again(self.name, before) from None
             raise
         except Exception as error:

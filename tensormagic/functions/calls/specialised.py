@@ -217,7 +217,7 @@ class Specialised(Made):
         except (CaptureError, KindError) as error:
             self._failed = error
             self._undone = taken_back(whole)  # what was refused has not been
-            if isinstance(error, KindError) and not self._undone:
+            if isinstance(error, KindError) and not self._undone and self.roots is not None:
                 raise not_again(self.name, whole) from None
             raise
         except Exception as error:  # noqa: BLE001 (told by who calls this)

@@ -145,7 +145,7 @@ class Loan:
         for (lazy, generator), earlier, now in zip(self._generators.values(), holders, self.holders(), strict=False):
             lazy.continue_from(generator)
             if now > earlier:
-                lazy.kept_by_library(generator)
+                lazy.keep(generator)
         for own, given, before in self._containers:
             now = list(_parts(given))
             if len(now) != len(before) or any(a is not b for a, b in zip(now, before, strict=True)):

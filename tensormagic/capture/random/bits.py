@@ -21,22 +21,6 @@ from tensormagic.ops.leaf import constant
 _SEEDS: weakref.WeakKeyDictionary[Buffer, Callable[[], Any]] = weakref.WeakKeyDictionary()
 _ORIGINS: weakref.WeakKeyDictionary[Buffer, Any] = weakref.WeakKeyDictionary()
 _REAL: weakref.WeakKeyDictionary[Buffer, Any] = weakref.WeakKeyDictionary()
-_HELD: weakref.WeakKeyDictionary[Buffer, Any] = weakref.WeakKeyDictionary()
-
-
-def held(buffer: Buffer) -> Any:
-    """Return NumPy's generator that an object of a library has kept, and that has the state from then on; None if there is none."""
-    return _HELD.get(buffer)
-
-
-def keep(lazy: Stateful, generator: Any) -> None:
-    """Record the generator that has a state from now on, in place of the graph."""
-    if held(lazy.buffer) is not None:
-        return
-    if generator is lazy.origin:
-        put_back(generator, hooks.compute([lazy.buffer.node])[0])
-    bits = isinstance(generator, np.random.BitGenerator)
-    _HELD[lazy.buffer] = np.random.Generator(generator) if bits else generator
 
 
 def seeded_by(buffer: Buffer, seed: Callable[[], Any]) -> None:
@@ -77,7 +61,7 @@ class LazyBits(Stateful, StandIn):
 
     def real(self) -> Any:
         """Return NumPy's bit generator: the notebook's, or one shared by all uses of one made by the code."""
-        if (kept := held(self.buffer)) is not None:
+        if (kept := self.held) is not None:
             return bits_of(kept)
         if self.origin is not None:
             return self.origin
@@ -108,7 +92,7 @@ class LazyBits(Stateful, StandIn):
 
     def lent(self) -> Any:
         """Return a new NumPy bit generator, in the state that the code has left and with the same seed; or the one that is held."""
-        if (kept := held(self.buffer)) is not None:
+        if (kept := self.held) is not None:
             return bits_of(kept)
         made = self._made()
         put_back(made, self._words())
@@ -127,15 +111,11 @@ class LazyBits(Stateful, StandIn):
 
     def continue_from(self, generator: Any) -> None:
         """Continue in the state of a NumPy bit generator."""
-        if generator is self.origin or held(self.buffer) is not None:
+        if generator is self.origin or self.held is not None:
             return
         words = encoded(generator)
         if not np.array_equal(words, self._words()):
             self.buffer.store(constant(words))
-
-    def kept_by_library(self, generator: Any) -> None:
-        """Draw at once from now on, from a bit generator that an object of a library has kept."""
-        keep(self, generator)
 
     @property
     def state(self) -> Any:

@@ -18,7 +18,7 @@ from tensormagic.capture.foreign.calls import on_values
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs.snapshots import Snapshot
 from tensormagic.capture.inputs.stand_ins import StandIn
-from tensormagic.capture.random.bits import LazyBits, held, keep, stands_for
+from tensormagic.capture.random.bits import LazyBits, stands_for
 from tensormagic.capture.random.methods import METHODS, Draws
 from tensormagic.capture.staging.trials.trial import fail_trial
 from tensormagic.capture.stores.place import Buffer, serials
@@ -129,7 +129,7 @@ class LazyGenerator(Draws, StandIn):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        if (kept := held(self.buffer)) is not None:
+        if (kept := self.held) is not None:
             if not values_are_there():
                 raise fail_trial(
                     "a draw from a generator that an object of a library holds", "Draw before the loop or the branch."
@@ -185,7 +185,7 @@ class LazyGenerator(Draws, StandIn):
 
     def real(self) -> Any:
         """Return NumPy's own generator: the notebook's, or a new one in the state that the code has left."""
-        if (kept := held(self.buffer)) is not None:
+        if (kept := self.held) is not None:
             return kept
         if self.origin is not None:
             return self.origin
@@ -214,7 +214,7 @@ class LazyGenerator(Draws, StandIn):
 
     def continue_from(self, generator: Any) -> None:
         """Continue in the state of a NumPy generator."""
-        if generator is self.origin or held(self.buffer) is not None:
+        if generator is self.origin or self.held is not None:
             return  # see `drawn_from_outside`
         words = encoded(generator)
         if not np.array_equal(words, hooks.compute([self.buffer.node])[0]):
@@ -222,7 +222,7 @@ class LazyGenerator(Draws, StandIn):
 
     def lent(self) -> Any:
         """Return a new NumPy generator in the state that the code has left; or the one that is held."""
-        if (kept := held(self.buffer)) is not None:
+        if (kept := self.held) is not None:
             return kept
         if not self.legacy:
             return np.random.Generator(self.bits().lent())
@@ -230,10 +230,6 @@ class LazyGenerator(Draws, StandIn):
         made = fresh(KINDS[int(words[0])], legacy=True)
         put_back(made, words)
         return made
-
-    def kept_by_library(self, generator: Any) -> None:
-        """Draw at once from now on, from a generator that an object of a library has kept."""
-        keep(self, generator)
 
 
 def _refused(name: str) -> Callable[..., Any]:
@@ -376,7 +372,7 @@ def advanced(capture: Capture) -> list[LazyGenerator]:
 
 def _lifted(capture: Capture) -> list[LazyGenerator]:
     """Return what stands for the notebook's generators, but for those that objects of libraries hold."""
-    return [g for g in capture.names.lifted.values() if isinstance(g, LazyGenerator) and held(g.buffer) is None]
+    return [g for g in capture.names.lifted.values() if isinstance(g, LazyGenerator) and g.held is None]
 
 
 class _Left:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.errors.refusal import refuse, refuse_ambiguous_integer, refuse_foreign_store
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.values.operands import node_of
 from tensormagic.capture.values.value import Tensor, as_size, wrap
@@ -17,6 +19,7 @@ from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size
 from tensormagic.ops.draws.random import draw
+from tensormagic.ops.draws.state import put_back
 from tensormagic.ops.indices.gather import gather, take_along_axis
 from tensormagic.ops.leaf import iota, size_node
 from tensormagic.ops.move import reshape
@@ -32,6 +35,9 @@ _COUNTS = "poisson lam=1.0; binomial n p; geometric p; hypergeometric ngood nbad
 _REQUIRED = inspect.Parameter.empty
 
 
+_HELD: weakref.WeakKeyDictionary[Buffer, Any] = weakref.WeakKeyDictionary()  # for each state
+
+
 class Stateful:
     """Base of objects with random state, which are lent to uncaptured functions."""
 
@@ -43,9 +49,19 @@ class Stateful:
         """Return what an uncaptured function gets: the notebook's own object, or :meth:`lent`."""
         return self.lent() if self.origin is None else self.origin
 
-    def kept_by_library(self, generator: Any) -> None:
+    @property
+    def held(self) -> Any:
+        """Return NumPy's generator that an object of a library has kept, and that has the state from then on; None if there is none."""
+        return _HELD.get(self.buffer)
+
+    def keep(self, generator: Any) -> None:
         """Draw at once from now on, from what was handed: an object of a library has kept it, and may draw at any time."""
-        raise NotImplementedError
+        if self.held is not None:
+            return
+        if generator is self.origin:
+            put_back(generator, hooks.compute([self.buffer.node])[0])
+        bits = isinstance(generator, np.random.BitGenerator)
+        _HELD[self.buffer] = np.random.Generator(generator) if bits else generator
 
     def lent(self) -> Any:
         """Return a NumPy object in the state that captured code has left."""

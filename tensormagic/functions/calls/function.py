@@ -406,7 +406,7 @@ class Function(Attributed, Specialised):
         return result
 
     def _is_as_it_was(self, program: Specialisation, before: Record | None, error: Exception) -> bool:
-        """Whether Python should run a call that failed on its data, and can: changes made by capturing are undone, as in a refused call."""
+        """Return whether Python should and can run a call that failed on its data, undoing what its capture has changed."""
         if self.plain is None or (before is not None and before.why):
             if before is not None and isinstance(error, CaptureError):
                 taken_back(before)
@@ -419,9 +419,7 @@ class Function(Attributed, Specialised):
     def _as_python(
         self, program: Specialisation, args: tuple[Any, ...], options: dict[str, Any], error: Exception
     ) -> Any:
-        """Return whether Python should and can run a call that failed on its data.
-
-        Changes made by capturing are undone, as in a refused call.
+        """Return Python's result of a call that failed on its data, with the changes that the body makes before it fails.
 
         Python may not fail: a graph computes the text of an error even where Python raises none.
         What has been printed is not printed again; what ``finally`` prints is.

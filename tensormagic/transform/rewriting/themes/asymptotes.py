@@ -74,7 +74,7 @@ def logarithms_beside_inverses(node: Node) -> Found | None:
 
 
 def _inverse_softplus(x: Node) -> Node:
-    """Logarithms of ``expm1``, the inverse of softplus, without overflow."""
+    """Return ``log(expm1(x))``, the inverse of softplus, without overflow."""
     far = less(2, x)
     return where(far, x + log1mexp(where(far, -x, -1)), log(where(far, 1, expm1(x))))
 
